@@ -1,0 +1,94 @@
+//! The portable backend: plain Rust, always compiled, the reference that every other backend is compared with.
+
+use super::{GroupedRow, Narrow, Nvfp4Row};
+use crate::format::nvfp4::{GROUP, Quotients};
+use crate::format::{Format, e4m3fn, fp8_row, grouped};
+use crate::layout::row_split::{unpack_q4, unpack_q5, unpack_q6, unpack_w8};
+
+/// Decodes a row of one of the four grouped formats; any other format writes nothing.
+pub(crate) fn decode_grouped_row<N: Narrow>(format: Format, row: &GroupedRow<'_>, out: &mut [N::Word]) {
+    let base = row.base.as_chunks().0.iter();
+    match format {
+        Format::Q4G64F16S => products::<N, 64>(base.map(unpack_q4), row.scales, out),
+        Format::Q5G64F16S => {
+            let groups = base.zip(row.high.as_chunks().0).map(|(base, high)| unpack_q5(base, high));
+            products::<N, 64>(groups, row.scales, out);
+        }
+        Format::Q6G64F16S => {
+            let groups = base.zip(row.high.as_chunks().0).map(|(base, high)| unpack_q6(base, high));
+            products::<N, 64>(groups, row.scales, out);
+        }
+        Format::W8G32F16S => products::<N, 32>(base.map(unpack_w8), row.scales, out),
+        _ => {}
+    }
+}
+
+/// Writes `scale * code`, group by group; the last group may be cut short by the end of `out`.
+#[inline]
+fn products<N: Narrow, const LANES: usize>(
+    codes: impl Iterator<Item = [i8; LANES]>,
+    scales: &[u8],
+    out: &mut [N::Word],
+) {
+    let scales = scales.as_chunks().0.iter().map(|bytes| u16::from_le_bytes(*bytes));
+    for (out, (codes, scale)) in out.chunks_mut(LANES).zip(codes.zip(scales)) {
+        for (word, code) in out.iter_mut().zip(codes) {
+            *word = N::narrow(grouped::product_f32_bits(code, scale));
+        }
+    }
+}
+
+/// Decodes a row of FP8 codes under one legal row scale.
+pub(crate) fn decode_fp8_row<N: Narrow>(codes: &[u8], scale: u16, out: &mut [N::Word]) {
+    for (word, &code) in out.iter_mut().zip(codes) {
+        *word = N::narrow(fp8_product(code, scale));
+    }
+}
+
+/// Row scales between 2^-100 and 2^100, and zero: no product is subnormal or overflows, so the host's float
+/// modes cannot touch the multiplication.
+fn is_plain_scale(scale: u16) -> bool {
+    const LOW: u16 = (127 - 100) << 7;
+    const HIGH: u16 = (127 + 100) << 7;
+    scale == 0 || (LOW..HIGH).contains(&scale)
+}
+
+#[inline]
+fn fp8_product(code: u8, scale: u16) -> u32 {
+    if is_plain_scale(scale) && e4m3fn::is_legal_code(code) {
+        let scale = f32::from_bits(u32::from(scale) << 16);
+        (f32::from_bits(e4m3fn::to_f32_bits(code)) * scale).to_bits()
+    } else {
+        fp8_row::product_f32_bits(code, scale)
+    }
+}
+
+/// Decodes a row of NVFP4 under legal scales.
+pub(crate) fn decode_nvfp4_row<N: Narrow>(row: &Nvfp4Row<'_>, quotients: &Quotients, out: &mut [N::Word]) {
+    look_up(row, out, |scale| quotients.group_f32_bits(scale), N::narrow);
+}
+
+/// Decodes a row of NVFP4 under legal scales to binary64 words.
+pub(crate) fn decode_nvfp4_row_f64(row: &Nvfp4Row<'_>, quotients: &Quotients, out: &mut [u64]) {
+    look_up(row, out, |scale| quotients.group_f64_bits(scale), |bits| bits);
+}
+
+#[inline]
+#[expect(clippy::indexing_slicing, reason = "a masked index into 16 entries")]
+fn look_up<Bits: Copy, Word>(
+    row: &Nvfp4Row<'_>,
+    out: &mut [Word],
+    group_table: impl Fn(u8) -> [Bits; 16],
+    narrow: impl Fn(Bits) -> Word,
+) {
+    let groups = row.codes.chunks(GROUP / 2).zip(out.chunks_mut(GROUP));
+    for (group, (codes, out)) in (row.first_group..).zip(groups) {
+        let scale = row.scales.get(group / 4 * 512 + group % 4).copied().unwrap_or(0);
+        let table = group_table(scale);
+        for (pair, byte) in out.chunks_mut(2).zip(codes) {
+            for (word, code) in pair.iter_mut().zip([byte & 0xf, byte >> 4]) {
+                *word = narrow(table[usize::from(code)]);
+            }
+        }
+    }
+}

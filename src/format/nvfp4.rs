@@ -1,0 +1,164 @@
+//! NVFP4: E2M1 codes, an E4M3FN scale for 16 of them, one FP32 divisor a matrix. Spec: tensor-formats §3.3.
+//!
+//! The represented weight is the exact quotient `e2m1 * e4m3fn / divisor`; its binary32 or binary64 value
+//! is that quotient rounded once.
+
+use super::rounding::{f32_bits_from_scaled, f32_split, f64_bits_from_scaled};
+use super::{WordFault, e2m1, e4m3fn};
+
+/// Weights along K that share one scale word.
+pub const GROUP: usize = 16;
+
+/// Checks the divisor: finite and strictly positive.
+///
+/// # Errors
+/// The [`WordFault`] that makes the word illegal.
+///
+/// # Panics
+/// Never.
+pub const fn check_divisor(word: u32) -> Result<(), WordFault> {
+    const INFINITY: u32 = 0x7f80_0000;
+    match (word & 0x7fff_ffff, word >> 31) {
+        (0, 0) => Err(WordFault::Zero),
+        (..INFINITY, 0) => Ok(()),
+        (0, _) => Err(WordFault::NegativeZero),
+        (..INFINITY, _) => Err(WordFault::Negative),
+        (INFINITY, _) => Err(WordFault::Infinite),
+        _ => Err(WordFault::Nan),
+    }
+}
+
+/// Returns the binary32 word of `code * scale / divisor`, for legal scale and divisor words.
+///
+/// # Panics
+/// Never.
+///
+/// ```
+/// use ninfer_codec::format::nvfp4::quotient_f32_bits;
+/// assert_eq!(quotient_f32_bits(0x2, 0x38, 2.0f32.to_bits()), 0.5f32.to_bits()); // 1.0 * 1.0 / 2.0
+/// assert_eq!(quotient_f32_bits(0x8, 0x38, 2.0f32.to_bits()), (-0.0f32).to_bits());
+/// ```
+#[must_use]
+pub const fn quotient_f32_bits(code: u8, scale: u8, divisor: u32) -> u32 {
+    let (significand, exponent) = quotient(code, scale, divisor);
+    ((code & 8) as u32) << 28 | f32_bits_from_scaled(significand, exponent)
+}
+
+/// Returns the binary64 word of `code * scale / divisor`, for legal scale and divisor words.
+///
+/// # Panics
+/// Never.
+#[must_use]
+pub const fn quotient_f64_bits(code: u8, scale: u8, divisor: u32) -> u64 {
+    let (significand, exponent) = quotient(code, scale, divisor);
+    ((code & 8) as u64) << 60 | f64_bits_from_scaled(significand, exponent)
+}
+
+/// The quotient's magnitude as `(significand, exponent)`: at least 55 leading bits, the rest in a sticky bit.
+#[expect(clippy::indexing_slicing, reason = "a masked index into 8 entries")]
+const fn quotient(code: u8, scale: u8, divisor: u32) -> (u64, i32) {
+    const HALF: i32 = -1;
+    let (scale_significand, scale_exponent) = e4m3fn::split(scale);
+    let product = e2m1::HALVES[(code & 7) as usize] as u64 * scale_significand as u64;
+    let (significand, exponent) = f32_split(divisor);
+    if significand == 0 {
+        return (0, 0); // not a legal divisor
+    }
+    // A divisor of exactly 24 bits, so that the quotient's width is known: the product is below 2^8.
+    let lift = significand.leading_zeros() - 8;
+    let divisor = (significand << lift) as u64;
+    let divisor_exponent = exponent - lift as i32;
+    // Long division in two digits, of 40 and 38 bits: each dividend stays below 2^64.
+    const HIGH: i32 = 40;
+    const LOW: i32 = 38;
+    let high = product << HIGH;
+    let low = (high % divisor) << LOW;
+    let digits = ((high / divisor) << LOW) | (low / divisor);
+    let sticky = !low.is_multiple_of(divisor) as u64;
+    (digits | sticky, HALF + scale_exponent - divisor_exponent - HIGH - LOW)
+}
+
+/// All quotients of one divisor: eight scale significands times two code significands, each rounded once.
+///
+/// Every nonzero product of an E2M1 and an E4M3FN word is `(1 or 1.5) * (1 + m/8) * 2^e`. Scaling a rounded
+/// quotient by a power of two is exact while it stays normal, so 16 divisions serve a whole matrix.
+pub(crate) struct Quotients {
+    divisor: u32,
+    /// Indexed by `m`, then by code significand: 1 or 1.5; `None` where a result can leave the normal range.
+    f32_bits: Option<[[u32; 2]; 8]>,
+}
+
+/// Code words of 1.0 and 1.5, and the scale word of 1.0.
+const CODE_ONE: u8 = 2;
+const CODE_ONE_AND_A_HALF: u8 = 3;
+const SCALE_ONE: u8 = 0x38;
+
+impl Quotients {
+    pub(crate) fn new(divisor: u32) -> Self {
+        // Products lie in 2^-10 .. 2^12; with the divisor inside 2^-100 .. 2^100 no quotient is near an end.
+        const LOW: u32 = (127 - 100) << 23;
+        const HIGH: u32 = (127 + 100) << 23;
+        let f32_bits = (LOW..HIGH).contains(&divisor).then(|| {
+            let mut scale = SCALE_ONE;
+            [(); 8].map(|()| {
+                let pair =
+                    [CODE_ONE, CODE_ONE_AND_A_HALF].map(|code| quotient_f32_bits(code, scale, divisor));
+                scale += 1;
+                pair
+            })
+        });
+        Self { divisor, f32_bits }
+    }
+
+    /// The binary32 words of all 16 codes under one scale.
+    #[inline]
+    #[expect(clippy::indexing_slicing, reason = "a masked index into 8 entries")]
+    pub(crate) fn group_f32_bits(&self, scale: u8) -> [u32; 16] {
+        let Some(table) = self.f32_bits else {
+            let mut code = 0;
+            return [(); 16].map(|()| {
+                let word = quotient_f32_bits(code, scale, self.divisor);
+                code += 1;
+                word
+            });
+        };
+        // The scale's own binary32 word names its exponent and, in the top three fraction bits, its m.
+        let scale_bits = e4m3fn::to_f32_bits(scale & 0x7f);
+        let [one, one_and_a_half] = table[(scale_bits >> 20 & 7) as usize];
+        // Adding to the exponent field scales by a power of two; a zero scale makes every magnitude zero.
+        let lift = (scale_bits & 0x7f80_0000).wrapping_sub(127 << 23);
+        let nonzero = if scale & 0x7f == 0 { 0 } else { u32::MAX };
+        let one = one.wrapping_add(lift);
+        let one_and_a_half = one_and_a_half.wrapping_add(lift);
+        const DOUBLE: u32 = 1 << 23;
+        let magnitudes = [
+            0,
+            one.wrapping_sub(DOUBLE),
+            one,
+            one_and_a_half,
+            one.wrapping_add(DOUBLE),
+            one_and_a_half.wrapping_add(DOUBLE),
+            one.wrapping_add(2 * DOUBLE),
+            one_and_a_half.wrapping_add(2 * DOUBLE),
+        ]
+        .map(|magnitude| magnitude & nonzero);
+        let mut words = [0; 16];
+        for (word, (magnitude, sign)) in words
+            .iter_mut()
+            .zip(magnitudes.map(|m| (m, 0)).into_iter().chain(magnitudes.map(|m| (m, 1 << 31))))
+        {
+            *word = magnitude | sign;
+        }
+        words
+    }
+
+    /// The binary64 words of all 16 codes under one scale.
+    pub(crate) fn group_f64_bits(&self, scale: u8) -> [u64; 16] {
+        let mut code = 0;
+        [(); 16].map(|()| {
+            let word = quotient_f64_bits(code, scale, self.divisor);
+            code += 1;
+            word
+        })
+    }
+}

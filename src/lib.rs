@@ -1,0 +1,90 @@
+//! Exact codec for the nine numeric formats of NInfer artifacts. No allocation, no `std`, caller-owned slices.
+//!
+//! # The map
+//!
+//! | layer | what it holds |
+//! |---|---|
+//! | [`Error`], `geometry` | every refusal with its numbers; checked size arithmetic |
+//! | [`mod@format`] | what a word means: [`Format`], [`EncoderProfile`], words to binary32 and back |
+//! | [`layout`] | where the bits lie: [`Layout`], [`Plan`] |
+//! | [`Tensor`], [`TensorMut`] | checked views of a payload's rows |
+//! | `backend` | how it is made fast; private |
+//! | `decode`, `validate`, `words`, `rows`, `encode` | the operations, as methods of the views |
+//! | [`convert`] | explicit conversions between direct types |
+//!
+//! # Six operations
+//!
+//! | operation | call |
+//! |---|---|
+//! | plan | [`Plan::new`] |
+//! | quantize | [`TensorMut::quantize`], [`quantize_row`] |
+//! | pack, unpack | [`TensorMut::pack`], [`Tensor::unpack`] |
+//! | decode | [`Tensor::decode`], [`Tensor::decode_columns`], [`Tensor::decode_rows`], [`dequantize_row`] |
+//! | validate | [`Tensor::validate`], [`Tensor::validate_columns`] |
+//! | rows | [`Tensor::rows`], [`Plan::row_spans`], [`Tensor::slice`], [`Tensor::gather`], [`stack`] |
+//!
+//! # Promises
+//!
+//! The same bytes on every machine and in every float mode of the host. No input makes a call panic, read or
+//! write outside the slices given, allocate, or loop without bound. Arguments are checked before the first
+//! write. Disjoint row ranges may be worked on at the same time ([`TensorMut::split_at_row`]).
+//!
+//! # In a minute
+//!
+//! ```
+//! use ninfer_codec::{Format, Layout, Plan, Tensor, TensorMut};
+//!
+//! let weights = [0.5f32, -1.0, 0.25, 2.0];
+//! let plan = Plan::new(Format::W8G32F16S, Layout::RowSplitK128V1, &[2, 2])?;
+//! let mut payload = vec![0; plan.payload_bytes() as usize];
+//! TensorMut::new(plan, &mut payload)?.quantize(&weights[..], 2)?;
+//!
+//! let tensor = Tensor::new(plan, &payload)?;
+//! tensor.validate()?;
+//! let mut row = [0.0f32; 2];
+//! tensor.rows(1, 1)?.decode(&mut row[..], 2)?;
+//! assert_eq!(row, [0.25195313, 1.9998779]);
+//! # Ok::<(), ninfer_codec::Error>(())
+//! ```
+
+#![no_std]
+#![deny(unsafe_code)]
+#![warn(missing_docs, missing_debug_implementations)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::incompatible_msrv
+    )
+)]
+
+#[cfg(test)]
+extern crate std;
+
+mod backend;
+mod check;
+mod columns;
+pub mod convert;
+mod decode;
+mod encode;
+mod error;
+pub mod format;
+mod geometry;
+pub mod layout;
+mod rows;
+mod tensor;
+mod validate;
+mod value;
+mod words;
+
+pub use encode::quantize_row;
+pub use error::{Error, UnknownName};
+pub use format::{EncoderProfile, Format};
+pub use layout::{Layout, Plan, ResourceEncoding};
+pub use rows::stack;
+pub use tensor::{Tensor, TensorMut};
+pub use value::{Output, Source, ValueType, Words, WordsMut};
+pub use words::dequantize_row;

@@ -1,0 +1,212 @@
+//! Buffers of values and words as callers hold them: native-endian, typed, borrowed.
+
+use half::{bf16, f16};
+
+/// A type that tensors are quantized from or decoded to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum ValueType {
+    /// IEEE-754 binary32.
+    F32 = 1,
+    /// bfloat16.
+    Bf16 = 2,
+    /// IEEE-754 binary16.
+    F16 = 3,
+    /// IEEE-754 binary64.
+    F64 = 4,
+}
+
+impl ValueType {
+    /// All value types, by rising id.
+    pub const ALL: [Self; 4] = [Self::F32, Self::Bf16, Self::F16, Self::F64];
+
+    /// Returns the type with this id.
+    #[must_use]
+    pub fn from_id(id: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|value| *value as u32 == id)
+    }
+
+    /// Returns the usual short name: `f32`, `bf16`, `f16`, `f64`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Bf16 => "bf16",
+            Self::F16 => "f16",
+            Self::F64 => "f64",
+        }
+    }
+
+    /// Returns the bytes of one value.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::Bf16 | Self::F16 => 2,
+            Self::F64 => 8,
+        }
+    }
+}
+
+/// Values to read: the source of an encoder or a conversion.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// binary32.
+    F32(&'a [f32]),
+    /// bfloat16.
+    Bf16(&'a [bf16]),
+    /// binary16.
+    F16(&'a [f16]),
+    /// binary64.
+    F64(&'a [f64]),
+}
+
+/// Room for decoded values.
+#[derive(Debug)]
+pub enum Output<'a> {
+    /// binary32: every format but I32.
+    F32(&'a mut [f32]),
+    /// bfloat16: the quantized formats, rounded once from the binary32 value, and BF16 as it is.
+    Bf16(&'a mut [bf16]),
+    /// binary16: the quantized formats, rounded once from the binary32 value.
+    F16(&'a mut [f16]),
+    /// binary64: NVFP4 only.
+    F64(&'a mut [f64]),
+}
+
+impl Source<'_> {
+    /// Returns the number of values.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        match self {
+            Self::F32(values) => values.len(),
+            Self::Bf16(values) => values.len(),
+            Self::F16(values) => values.len(),
+            Self::F64(values) => values.len(),
+        }
+    }
+
+    /// Says whether there are no values.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Output<'_> {
+    /// Returns the type of the values.
+    #[must_use]
+    pub const fn value_type(&self) -> ValueType {
+        match self {
+            Self::F32(_) => ValueType::F32,
+            Self::Bf16(_) => ValueType::Bf16,
+            Self::F16(_) => ValueType::F16,
+            Self::F64(_) => ValueType::F64,
+        }
+    }
+
+    /// Returns the number of values there is room for.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        match self {
+            Self::F32(values) => values.len(),
+            Self::Bf16(values) => values.len(),
+            Self::F16(values) => values.len(),
+            Self::F64(values) => values.len(),
+        }
+    }
+
+    /// Says whether there is no room at all.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+macro_rules! from_slices {
+    ($($value:ty => $variant:ident),*) => {$(
+        impl<'a> From<&'a [$value]> for Source<'a> {
+            fn from(values: &'a [$value]) -> Self {
+                Self::$variant(values)
+            }
+        }
+
+        impl<'a> From<&'a mut [$value]> for Output<'a> {
+            fn from(values: &'a mut [$value]) -> Self {
+                Self::$variant(values)
+            }
+        }
+    )*};
+}
+
+from_slices!(f32 => F32, bf16 => Bf16, f16 => F16, f64 => F64);
+
+/// The natural words of some rows, to be packed.
+///
+/// Rows follow one another with no stride. Scales are those of logical groups only.
+#[derive(Clone, Copy, Debug)]
+pub enum Words<'a> {
+    /// BF16 words.
+    Bf16(&'a [u16]),
+    /// FP32 words.
+    Fp32(&'a [u32]),
+    /// I32 words.
+    I32(&'a [i32]),
+    /// Q4, Q5, Q6 or W8.
+    Grouped {
+        /// One signed code a weight.
+        codes: &'a [i8],
+        /// One binary16 word a logical group.
+        scales: &'a [u16],
+    },
+    /// NVFP4.
+    Nvfp4 {
+        /// E2M1 pairs, the smaller k in the low nibble.
+        codes: &'a [u8],
+        /// E4M3FN words in natural order: row by row, groups rising.
+        scales: &'a [u8],
+        /// The matrix divisor, a binary32 word.
+        divisor: u32,
+    },
+    /// FP8_E4M3FN_ROW_BF16S.
+    Fp8Row {
+        /// One E4M3FN word a weight.
+        codes: &'a [u8],
+        /// One BF16 word a row.
+        scales: &'a [u16],
+    },
+}
+
+/// Room for the natural words of some rows; see [`Words`].
+#[derive(Debug)]
+pub enum WordsMut<'a> {
+    /// BF16 words.
+    Bf16(&'a mut [u16]),
+    /// FP32 words.
+    Fp32(&'a mut [u32]),
+    /// I32 words.
+    I32(&'a mut [i32]),
+    /// Q4, Q5, Q6 or W8.
+    Grouped {
+        /// One signed code a weight.
+        codes: &'a mut [i8],
+        /// One binary16 word a logical group.
+        scales: &'a mut [u16],
+    },
+    /// NVFP4.
+    Nvfp4 {
+        /// E2M1 pairs, the smaller k in the low nibble.
+        codes: &'a mut [u8],
+        /// E4M3FN words in natural order.
+        scales: &'a mut [u8],
+        /// The matrix divisor, a binary32 word.
+        divisor: &'a mut u32,
+    },
+    /// FP8_E4M3FN_ROW_BF16S.
+    Fp8Row {
+        /// One E4M3FN word a weight.
+        codes: &'a mut [u8],
+        /// One BF16 word a row.
+        scales: &'a mut [u16],
+    },
+}

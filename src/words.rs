@@ -1,0 +1,269 @@
+//! Natural words in and out of a payload: pack and unpack. Nothing is converted.
+//!
+//! Spec: tensor-formats §8.1 (what a producer must not emit), storage-layouts §2 to §5.
+
+use crate::check;
+use crate::error::Error;
+use crate::format::{Format, grouped};
+use crate::geometry::mul;
+use crate::layout::Plan;
+use crate::layout::row_split::{self, BASE_BYTES, MAX_LANES, SCALE_BYTES};
+use crate::tensor::{Tensor, TensorMut};
+use crate::value::{Words, WordsMut};
+
+impl TensorMut<'_> {
+    /// Packs the natural words of the view's rows, after checking that they are legal.
+    ///
+    /// Every buffer is exactly as long as the view's rows ask for. NVFP4's divisor is written by the view that
+    /// holds the last row; every view checks it.
+    ///
+    /// # Errors
+    /// [`Error::WrongWords`], [`Error::BufferLength`], [`Error::InvalidDivisor`]: nothing is written.
+    /// [`Error::InvalidScale`], [`Error::InvalidCode`], [`Error::ZeroScaleNonzeroCode`]: of the lowest failing
+    /// row, in the order of validation; rows before it are complete, it and later rows are unspecified.
+    ///
+    /// # Panics
+    /// Never.
+    ///
+    /// ```
+    /// use ninfer_codec::{Format, Layout, Plan, TensorMut, Words};
+    /// let plan = Plan::new(Format::Fp8E4M3FnRowBf16S, Layout::RowScaleV1, &[1, 2])?;
+    /// let mut payload = [0xa5; 258];
+    /// let words = Words::Fp8Row { codes: &[0x38, 0xb8], scales: &[0x3f80] };
+    /// TensorMut::new(plan, &mut payload)?.pack(words)?;
+    /// assert_eq!(payload[..3], [0x38, 0xb8, 0]);
+    /// assert_eq!(payload[256..], [0x80, 0x3f]);
+    /// # Ok::<(), ninfer_codec::Error>(())
+    /// ```
+    pub fn pack(&mut self, words: Words<'_>) -> Result<(), Error> {
+        let lengths = match words {
+            Words::Bf16(words) => (words.len(), 0),
+            Words::Fp32(words) => (words.len(), 0),
+            Words::I32(words) => (words.len(), 0),
+            Words::Grouped { codes, scales } => (codes.len(), scales.len()),
+            Words::Nvfp4 { codes, scales, .. } => (codes.len(), scales.len()),
+            Words::Fp8Row { codes, scales } => (codes.len(), scales.len()),
+        };
+        check_lengths(&self.plan, self.count(), lengths)?;
+        let plan = self.plan;
+        let format = plan.format();
+        let rows = self.begin..self.end;
+        match (format, words) {
+            (Format::Bf16, Words::Bf16(words)) => store(self.codes, words, u16::to_le_bytes),
+            (Format::Fp32, Words::Fp32(words)) => store(self.codes, words, u32::to_le_bytes),
+            (Format::I32, Words::I32(words)) => store(self.codes, words, i32::to_le_bytes),
+            (
+                Format::Q4G64F16S | Format::Q5G64F16S | Format::Q6G64F16S | Format::W8G32F16S,
+                Words::Grouped { codes, scales },
+            ) => {
+                let codes = codes.chunks(plan.columns() as usize);
+                let scales = scales.chunks(plan.logical_groups() as usize);
+                for ((row, codes), scales) in rows.zip(codes).zip(scales) {
+                    self.pack_grouped_row(row, codes, scales)?;
+                }
+            }
+            (Format::Nvfp4, Words::Nvfp4 { codes, scales, divisor }) => {
+                check::divisor(divisor)?;
+                let codes = codes.chunks(plan.codes().row_bytes as usize);
+                let scales = scales.chunks(plan.logical_groups() as usize);
+                for ((row, codes), scales) in rows.zip(codes).zip(scales) {
+                    for (group, &word) in (0..).zip(scales) {
+                        check::block_scale(row, group, word)?;
+                        self.set_block_scale(row, group, word);
+                    }
+                    copy(self.row_mut(row).codes, codes);
+                }
+                if let Some(bytes) = self.divisor.first_chunk_mut() {
+                    *bytes = divisor.to_le_bytes();
+                }
+            }
+            (Format::Fp8E4M3FnRowBf16S, Words::Fp8Row { codes, scales }) => {
+                let codes = codes.chunks(plan.columns() as usize);
+                for ((row, codes), &scale) in rows.zip(codes).zip(scales) {
+                    check::row_scale(row, scale)?;
+                    check::fp8_codes(row, 0, codes, scale)?;
+                    let target = self.row_mut(row);
+                    copy(target.codes, codes);
+                    copy(target.scales, &scale.to_le_bytes());
+                }
+            }
+            _ => return Err(Error::WrongWords { format }),
+        }
+        self.clear_gaps();
+        Ok(())
+    }
+
+    fn pack_grouped_row(&mut self, row: u64, codes: &[i8], scales: &[u16]) -> Result<(), Error> {
+        let plan = self.plan;
+        let format = plan.format();
+        let Some(scheme) = format.scheme() else { return Err(Error::WrongWords { format }) };
+        for (group, &word) in (0..).zip(scales) {
+            check::grouped_scale(row, group, word)?;
+        }
+        let logical = codes.chunks(scheme.group as usize).zip(scales);
+        for (first, (codes, &scale)) in (0u64..).step_by(scheme.group as usize).zip(logical) {
+            check::grouped_codes(scheme, row, first, codes, scale)?;
+        }
+        let high_bytes = plan.high_bytes_per_group();
+        let target = self.row_mut(row);
+        let mut groups = codes.chunks(scheme.group as usize);
+        let mut scales = scales.iter();
+        let mut high = target.high;
+        let stored = target.scales.as_chunks_mut::<SCALE_BYTES>().0;
+        for (base, stored) in target.codes.as_chunks_mut::<BASE_BYTES>().0.iter_mut().zip(stored) {
+            let mut lanes = [0; MAX_LANES];
+            for (lane, &code) in lanes.iter_mut().zip(groups.next().unwrap_or(&[])) {
+                *lane = code;
+            }
+            *stored = scales.next().copied().unwrap_or(0).to_le_bytes();
+            let (own, rest) = core::mem::take(&mut high).split_at_mut_checked(high_bytes).unwrap_or_default();
+            row_split::pack_group(format, &lanes, base, own);
+            high = rest;
+        }
+        Ok(())
+    }
+}
+
+impl Tensor<'_> {
+    /// Unpacks the natural words of the view's rows; whatever the bytes, the words are given as they are.
+    ///
+    /// Every buffer is exactly as long as the view's rows ask for.
+    ///
+    /// # Errors
+    /// [`Error::WrongWords`], [`Error::BufferLength`]: nothing is written.
+    ///
+    /// # Panics
+    /// Never.
+    pub fn unpack(&self, words: WordsMut<'_>) -> Result<(), Error> {
+        let lengths = match &words {
+            WordsMut::Bf16(words) => (words.len(), 0),
+            WordsMut::Fp32(words) => (words.len(), 0),
+            WordsMut::I32(words) => (words.len(), 0),
+            WordsMut::Grouped { codes, scales } => (codes.len(), scales.len()),
+            WordsMut::Nvfp4 { codes, scales, .. } => (codes.len(), scales.len()),
+            WordsMut::Fp8Row { codes, scales } => (codes.len(), scales.len()),
+        };
+        let plan = &self.plan;
+        check_lengths(plan, self.count(), lengths)?;
+        let rows = self.begin..self.end;
+        match (plan.format(), words) {
+            (Format::Bf16, WordsMut::Bf16(words)) => load(self.codes, words, u16::from_le_bytes),
+            (Format::Fp32, WordsMut::Fp32(words)) => load(self.codes, words, u32::from_le_bytes),
+            (Format::I32, WordsMut::I32(words)) => load(self.codes, words, i32::from_le_bytes),
+            (
+                Format::Q4G64F16S | Format::Q5G64F16S | Format::Q6G64F16S | Format::W8G32F16S,
+                WordsMut::Grouped { codes, scales },
+            ) => {
+                let codes = codes.chunks_mut(plan.columns() as usize);
+                let scales = scales.chunks_mut(plan.logical_groups() as usize);
+                for ((row, codes), scales) in rows.zip(codes).zip(scales) {
+                    load(self.row_scales(row), scales, u16::from_le_bytes);
+                    let mut codes = codes.chunks_mut(plan.format().column_step() as usize);
+                    self.each_group(row, 0, plan.logical_groups(), |_, _, lanes| {
+                        for (code, &lane) in codes.next().unwrap_or_default().iter_mut().zip(lanes) {
+                            *code = lane;
+                        }
+                        Ok(())
+                    })?;
+                }
+            }
+            (Format::Nvfp4, WordsMut::Nvfp4 { codes, scales, divisor }) => {
+                copy(codes, self.codes);
+                let scales = scales.chunks_mut(plan.logical_groups() as usize);
+                for (row, scales) in rows.zip(scales) {
+                    for (group, word) in (0..).zip(scales) {
+                        *word = self.block_scale(row, group);
+                    }
+                }
+                *divisor = self.divisor_word();
+            }
+            (Format::Fp8E4M3FnRowBf16S, WordsMut::Fp8Row { codes, scales }) => {
+                copy(codes, self.codes);
+                load(self.scales, scales, u16::from_le_bytes);
+            }
+            (format, _) => return Err(Error::WrongWords { format }),
+        }
+        Ok(())
+    }
+}
+
+/// Elements of codes and scales that the natural words of `rows` rows take.
+pub(crate) fn word_lengths(plan: &Plan, rows: u64) -> Result<(u64, u64), Error> {
+    let codes = match plan.format() {
+        Format::Nvfp4 => plan.codes().row_bytes,
+        _ => plan.columns(),
+    };
+    Ok((mul(rows, codes)?, mul(rows, plan.logical_groups())?))
+}
+
+fn check_lengths(plan: &Plan, rows: u64, (codes, scales): (usize, usize)) -> Result<(), Error> {
+    let expected = word_lengths(plan, rows)?;
+    for (expected, actual) in [(expected.0, codes as u64), (expected.1, scales as u64)] {
+        if expected != actual {
+            return Err(Error::BufferLength { expected, actual });
+        }
+    }
+    Ok(())
+}
+
+/// Decodes one row of K codes and `ceil(K / G)` scale words of a grouped format to binary32; the rank is the
+/// caller's loop.
+///
+/// `row` is the number that errors carry.
+///
+/// # Errors
+/// [`Error::WrongWords`] for a format that is not grouped, [`Error::ColumnRange`] for an empty row,
+/// [`Error::BufferLength`] unless `scales` and `out` are exactly as long as `codes` asks for,
+/// [`Error::InvalidScale`]. Nothing is written.
+///
+/// # Panics
+/// Never.
+///
+/// Spec: tensor-formats §4.1, §6.2.
+///
+/// ```
+/// use ninfer_codec::{Format, dequantize_row};
+/// let mut weights = [0.0; 2];
+/// dequantize_row(Format::Q6G64F16S, 0, &[-32, 31], &[0x3800], &mut weights)?;
+/// assert_eq!(weights, [-16.0, 15.5]);
+/// # Ok::<(), ninfer_codec::Error>(())
+/// ```
+pub fn dequantize_row(
+    format: Format,
+    row: u64,
+    codes: &[i8],
+    scales: &[u16],
+    out: &mut [f32],
+) -> Result<(), Error> {
+    let Some(scheme) = format.scheme() else { return Err(Error::WrongWords { format }) };
+    crate::encode::check_row(format, out.len(), codes.len(), scales.len())?;
+    for (group, &word) in (0..).zip(scales) {
+        check::grouped_scale(row, group, word)?;
+    }
+    let group = scheme.group as usize;
+    for ((out, codes), &scale) in out.chunks_mut(group).zip(codes.chunks(group)).zip(scales) {
+        for (value, &code) in out.iter_mut().zip(codes) {
+            *value = f32::from_bits(grouped::product_f32_bits(code, scale));
+        }
+    }
+    Ok(())
+}
+
+fn store<T: Copy, const BYTES: usize>(bytes: &mut [u8], words: &[T], to_bytes: impl Fn(T) -> [u8; BYTES]) {
+    for (bytes, &word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
+        *bytes = to_bytes(word);
+    }
+}
+
+fn load<T, const BYTES: usize>(bytes: &[u8], words: &mut [T], from_bytes: impl Fn([u8; BYTES]) -> T) {
+    for (bytes, word) in bytes.as_chunks().0.iter().zip(words) {
+        *word = from_bytes(*bytes);
+    }
+}
+
+/// Copies between slices of one length; the check keeps a panic path out.
+pub(crate) fn copy(target: &mut [u8], source: &[u8]) {
+    if target.len() == source.len() {
+        target.copy_from_slice(source);
+    }
+}

@@ -80,6 +80,31 @@ mod validate;
 mod value;
 mod words;
 
+/// Returns the name of the backend that runs: `portable`, `avx2`, `avx512` or `neon`.
+///
+/// The choice is made once, by what the processor has; building with `--cfg ninfer_codec_force_portable`
+/// forces `portable`.
+///
+/// # Panics
+/// Never.
+#[must_use]
+pub fn backend_name() -> &'static str {
+    backend::active().name()
+}
+
+/// What this crate's own benchmarks and tests need; no promise is made about it.
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals {
+    use crate::backend::{Backend, select};
+
+    /// Makes the named backend run, if there is one of this name and the processor can.
+    #[must_use]
+    pub fn select_backend(name: &str) -> bool {
+        Backend::ALL.iter().any(|&backend| backend.name() == name && select(backend))
+    }
+}
+
 pub use encode::quantize_row;
 pub use error::{Error, UnknownName};
 pub use format::{EncoderProfile, Format};

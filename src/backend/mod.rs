@@ -1,9 +1,19 @@
 //! How it is made fast. Private: a backend defines no meaning, it only reproduces `portable`'s bytes.
 //!
-//! Contract per operation: the caller has checked every argument, so the slices are as long as the columns
-//! ask for; the callee writes all of `out` and nothing else.
+//! Contract of every operation here. The caller has checked every argument: planes and outputs are as long as
+//! the columns ask for, scale and divisor words are legal where the operation says so. The callee writes all
+//! of its output and nothing else. A backend may decline (return `false`) before it has written anything; then
+//! `portable` runs. No backend's result depends on the host's float mode.
 
+mod detect;
 mod portable;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod x86_64;
+
+#[cfg(any(test, feature = "internals"))]
+pub(crate) use detect::select;
+pub(crate) use detect::{Backend, active};
 
 pub(crate) use portable::{decode_fp8_row, decode_grouped_row, decode_nvfp4_row, decode_nvfp4_row_f64};
 

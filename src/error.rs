@@ -61,11 +61,11 @@ pub enum Error {
     },
     /// A range or list of no rows.
     EmptyRows,
-    /// A row, or the end of a range, lies past the tensor.
+    /// A row, or a part of a range, lies outside the view.
     RowOutOfRange {
         /// The first row at fault.
         row: u64,
-        /// Rows there are.
+        /// Rows of the whole tensor.
         rows: u64,
     },
     /// A range written to does not consist of whole 128-row tiles.
@@ -259,7 +259,7 @@ impl fmt::Display for Error {
                 write!(f, "the payload has {actual} bytes, not {expected}")
             }
             Self::EmptyRows => write!(f, "no rows were asked for"),
-            Self::RowOutOfRange { row, rows } => write!(f, "row {row} is past the {rows} rows there are"),
+            Self::RowOutOfRange { row, rows } => write!(f, "row {row} is outside the view, of a tensor of {rows} rows"),
             Self::RowsNotTiled { begin, count } => {
                 write!(f, "rows {begin} and the {count} from there are not whole tiles of 128 rows")
             }

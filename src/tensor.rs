@@ -297,8 +297,8 @@ impl<'a> TensorMut<'a> {
         Ok(view)
     }
 
-    /// Views the same rows to read. Where the last row is not among them, NVFP4's divisor reads as zero.
-    pub(crate) fn reborrow(&mut self) -> TensorMut<'_> {
+    /// The same view under a shorter borrow.
+    fn reborrow(&mut self) -> TensorMut<'_> {
         TensorMut {
             plan: self.plan,
             begin: self.begin,

@@ -259,7 +259,9 @@ impl fmt::Display for Error {
                 write!(f, "the payload has {actual} bytes, not {expected}")
             }
             Self::EmptyRows => write!(f, "no rows were asked for"),
-            Self::RowOutOfRange { row, rows } => write!(f, "row {row} is outside the view, of a tensor of {rows} rows"),
+            Self::RowOutOfRange { row, rows } => {
+                write!(f, "row {row} is outside the view, of a tensor of {rows} rows")
+            }
             Self::RowsNotTiled { begin, count } => {
                 write!(f, "rows {begin} and the {count} from there are not whole tiles of 128 rows")
             }

@@ -11,10 +11,9 @@ mod portable;
 #[allow(unsafe_code)]
 mod x86_64;
 
+pub(crate) use detect::active;
 #[cfg(any(test, feature = "internals"))]
-pub(crate) use detect::select;
-pub(crate) use detect::{Backend, active};
-
+pub(crate) use detect::{Backend, select};
 pub(crate) use portable::{decode_fp8_row, decode_grouped_row, decode_nvfp4_row, decode_nvfp4_row_f64};
 
 use crate::format::{binary16, direct};

@@ -237,13 +237,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::UnsupportedPair { format, layout } => {
-                write!(
-                    f,
-                    "layout {} does not hold format {}; {} does",
-                    layout.name(),
-                    format.name(),
-                    format.layout().name()
-                )
+                write!(f, "layout {} does not hold format {}; {} does", layout, format, format.layout())
             }
             Self::WrongRank { layout, rank } => {
                 let (min, max) = layout.descriptor().rank;

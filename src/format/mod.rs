@@ -12,6 +12,8 @@ pub mod grouped;
 pub mod nvfp4;
 pub mod rounding;
 
+use core::fmt;
+
 use crate::error::UnknownName;
 use crate::layout::Layout;
 use grouped::Scheme;
@@ -309,6 +311,13 @@ impl EncoderProfile {
     #[must_use]
     pub const fn formats(self) -> &'static [Format] {
         &[Format::Q4G64F16S, Format::Q5G64F16S, Format::Q6G64F16S, Format::W8G32F16S]
+    }
+}
+
+impl fmt::Display for Format {
+    /// Writes the canonical name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 

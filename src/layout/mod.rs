@@ -12,6 +12,8 @@ pub mod row_split;
 pub(crate) use plan::PieceSpans;
 pub use plan::{Plan, Plane, PlaneKind, RowSpans, Span};
 
+use core::fmt;
+
 use crate::error::UnknownName;
 use crate::format::{Format, find};
 
@@ -92,6 +94,13 @@ impl Layout {
             Self::BlockscaleK16M128x4V1 => &blockscale::DESCRIPTOR,
             Self::RowScaleV1 => &row_scale::DESCRIPTOR,
         }
+    }
+}
+
+impl fmt::Display for Layout {
+    /// Writes the canonical name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 

@@ -64,6 +64,11 @@
 #[cfg(test)]
 extern crate std;
 
+// The README's examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod backend;
 mod check;
 mod columns;

@@ -70,18 +70,9 @@ fn decode_list(p: &Physical, rows: &[u64], r: Range, output: Output) -> Result<V
     for &row in rows {
         let stored = &p.rows[row as usize];
         for col in r.col_begin..r.col_begin + r.col_count {
-            let scale = stored
-                .scales
-                .get(p.geometry.scale_of(col) as usize)
-                .copied();
+            let scale = stored.scales.get(p.geometry.scale_of(col) as usize).copied();
             let (scale, divisor) = (scale.unwrap_or(0), p.divisor.unwrap_or(0));
-            out.push(element(
-                format,
-                stored.codes[col as usize],
-                scale,
-                divisor,
-                output,
-            ));
+            out.push(element(format, stored.codes[col as usize], scale, divisor, output));
         }
     }
     Ok(out)
@@ -122,9 +113,7 @@ pub fn grouped_weight(code: i64, scale: u16) -> u32 {
 
 /// The exact quotient `e2m1 * e4m3fn / divisor` (formats 3.3, layouts 7).
 pub fn nvfp4_weight(code: u8, scale: u8, divisor: u32) -> Exact {
-    e2m1_value(code)
-        .times(e4m3fn_value(scale))
-        .over(F32.value(divisor.into()))
+    e2m1_value(code).times(e4m3fn_value(scale)).over(F32.value(divisor.into()))
 }
 
 /// `binary32(c32 * s32)` (formats 3.4); a NaN code gives 0x7fc00000 (rules 15).

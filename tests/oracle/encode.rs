@@ -30,19 +30,9 @@ impl Source {
 
 /// Encodes an `[n, k]` matrix of source words. The first failing (row, group) is reported; in a
 /// group a bad source value, by column, comes before a scale that overflows (layouts 7).
-pub fn encode(
-    format: Format,
-    source: Source,
-    n: u64,
-    k: u64,
-    words: &[u64],
-) -> Result<Logical, Fault> {
+pub fn encode(format: Format, source: Source, n: u64, k: u64, words: &[u64]) -> Result<Logical, Fault> {
     assert_eq!(words.len() as u64, n * k);
-    let mut out = Logical {
-        codes: vec![],
-        scales: vec![],
-        divisor: None,
-    };
+    let mut out = Logical { codes: vec![], scales: vec![], divisor: None };
     for row in 0..n {
         let start = (row * k) as usize;
         let (codes, scales) = encode_row(format, source, row, &words[start..start + k as usize])?;
@@ -69,8 +59,7 @@ pub fn encode_row(
         for (i, &word) in chunk.iter().enumerate() {
             x.push(to_finite_f32(source, row, group * size + i as u64, word)?);
         }
-        let (group_codes, scale) =
-            encode_group(&x, range).ok_or(Fault::ScaleOverflow { row, group })?;
+        let (group_codes, scale) = encode_group(&x, range).ok_or(Fault::ScaleOverflow { row, group })?;
         codes.extend(group_codes);
         scales.push(scale);
     }
@@ -94,10 +83,7 @@ fn encode_group(x: &[Exact], (qmin, qmax): (i64, i64)) -> Option<(Vec<i64>, u32)
     let mut amax = Exact::integer(0);
     for value in x {
         if value.cmp_magnitude(&amax) == Ordering::Greater {
-            amax = Exact {
-                negative: false,
-                ..*value
-            };
+            amax = Exact { negative: false, ..*value };
         }
     }
     if amax.num == 0 {

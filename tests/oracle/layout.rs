@@ -34,11 +34,7 @@ pub struct Geometry {
 
 impl Geometry {
     pub fn plane(&self, name: &str) -> Plane {
-        *self
-            .planes
-            .iter()
-            .find(|p| p.name == name)
-            .expect("a plane of this layout")
+        *self.planes.iter().find(|p| p.name == name).expect("a plane of this layout")
     }
 
     /// The scale a column belongs to (formats 3.3, 3.4, 4.1).
@@ -72,9 +68,7 @@ pub fn geometry(format: Format, layout: Layout, shape: &[u64]) -> Result<Geometr
     if shape.contains(&0) {
         return Err(Fault::ZeroDimension);
     }
-    if layout == Layout::Blockscale
-        && (!shape[0].is_multiple_of(128) || !shape[1].is_multiple_of(64))
-    {
+    if layout == Layout::Blockscale && (!shape[0].is_multiple_of(128) || !shape[1].is_multiple_of(64)) {
         return Err(Fault::NotMultiple);
     }
     let mut elements = 1u64;
@@ -102,12 +96,7 @@ pub fn geometry(format: Format, layout: Layout, shape: &[u64]) -> Result<Geometr
         let offset = fit(align_up(end, start))?;
         let row_bytes = row.map(fit).transpose()?;
         let bytes = fit(bytes)?;
-        g.planes.push(Plane {
-            name,
-            offset,
-            bytes,
-            row_bytes,
-        });
+        g.planes.push(Plane { name, offset, bytes, row_bytes });
         g.payload_bytes = fit(u128::from(offset) + u128::from(bytes))?;
         end = g.payload_bytes.into();
         Ok(())
@@ -188,11 +177,7 @@ fn fields(g: &Geometry) -> Vec<Field> {
     }
     let mut end = 0;
     // Base plane: whole codes, but only the low four bits of Q5 and Q6 (layouts 3).
-    let base_bits = if matches!(g.format, Format::Q5 | Format::Q6) {
-        4
-    } else {
-        code_bits
-    };
+    let base_bits = if matches!(g.format, Format::Q5 | Format::Q6) { 4 } else { code_bits };
     for row in 0..g.rows {
         for col in 0..g.k_pad {
             end = push(Holds::Code { row, col, low: 0 }, base_bits);
@@ -269,15 +254,9 @@ pub struct Logical {
 pub fn read(format: Format, shape: &[u64], payload: &[u8]) -> Result<Physical, Fault> {
     let g = geometry(format, format.layout(), shape)?;
     if payload.len() as u64 != g.payload_bytes {
-        return Err(Fault::PayloadLength {
-            expected: g.payload_bytes,
-            actual: payload.len() as u64,
-        });
+        return Err(Fault::PayloadLength { expected: g.payload_bytes, actual: payload.len() as u64 });
     }
-    let row = Row {
-        codes: vec![0; g.k_pad as usize],
-        scales: vec![0; g.physical_scales as usize],
-    };
+    let row = Row { codes: vec![0; g.k_pad as usize], scales: vec![0; g.physical_scales as usize] };
     let mut rows = vec![row; g.rows as usize];
     let (mut divisor, mut gaps) = (None, vec![]);
     for field in fields(&g) {
@@ -300,12 +279,7 @@ pub fn read(format: Format, shape: &[u64], payload: &[u8]) -> Result<Physical, F
             *code = signed(*code as u64, format.code_bits());
         }
     }
-    Ok(Physical {
-        geometry: g,
-        rows,
-        divisor,
-        gaps,
-    })
+    Ok(Physical { geometry: g, rows, divisor, gaps })
 }
 
 /// Writes stored rows as a payload of their own, with zero gaps.
@@ -331,10 +305,7 @@ pub fn write(g: &Geometry, rows: &[Row], divisor: Option<u32>) -> Vec<u8> {
 pub fn pack(format: Format, shape: &[u64], words: &Logical) -> Result<Vec<u8>, Fault> {
     let geometry = geometry(format, format.layout(), shape)?;
     assert_eq!(words.codes.len() as u64, geometry.elements);
-    assert_eq!(
-        words.scales.len() as u64,
-        geometry.rows * geometry.logical_scales
-    );
+    assert_eq!(words.scales.len() as u64, geometry.rows * geometry.logical_scales);
     let mut rows = vec![];
     for n in 0..geometry.rows as usize {
         let (k, s) = (geometry.k as usize, geometry.logical_scales as usize);
@@ -344,12 +315,7 @@ pub fn pack(format: Format, shape: &[u64], words: &Logical) -> Result<Vec<u8>, F
         scales.resize(geometry.physical_scales as usize, 0);
         rows.push(Row { codes, scales });
     }
-    let physical = Physical {
-        geometry,
-        rows,
-        divisor: words.divisor,
-        gaps: vec![],
-    };
+    let physical = Physical { geometry, rows, divisor: words.divisor, gaps: vec![] };
     validate::values(&physical, Range::all(&physical.geometry))?;
     Ok(write(&physical.geometry, &physical.rows, physical.divisor))
 }
@@ -357,33 +323,19 @@ pub fn pack(format: Format, shape: &[u64], words: &Logical) -> Result<Vec<u8>, F
 /// The natural words of a payload; padding is ignored and values are not judged.
 pub fn unpack(format: Format, shape: &[u64], payload: &[u8]) -> Result<Logical, Fault> {
     let physical = read(format, shape, payload)?;
-    let mut words = Logical {
-        codes: vec![],
-        scales: vec![],
-        divisor: physical.divisor,
-    };
+    let mut words = Logical { codes: vec![], scales: vec![], divisor: physical.divisor };
     for row in &physical.rows {
-        words
-            .codes
-            .extend(&row.codes[..physical.geometry.k as usize]);
-        words
-            .scales
-            .extend(&row.scales[..physical.geometry.logical_scales as usize]);
+        words.codes.extend(&row.codes[..physical.geometry.k as usize]);
+        words.scales.extend(&row.scales[..physical.geometry.logical_scales as usize]);
     }
     Ok(words)
 }
 
 /// Four-bit codes to bytes, the first of a pair in the low nibble (layouts 4, rules 10).
 pub fn nibble_pairs(codes: &[i64]) -> Vec<u8> {
-    codes
-        .chunks(2)
-        .map(|pair| (pair[0] + 16 * pair[1]) as u8)
-        .collect()
+    codes.chunks(2).map(|pair| (pair[0] + 16 * pair[1]) as u8).collect()
 }
 
 pub fn from_nibble_pairs(bytes: &[u8]) -> Vec<i64> {
-    bytes
-        .iter()
-        .flat_map(|&b| [i64::from(b % 16), i64::from(b / 16)])
-        .collect()
+    bytes.iter().flat_map(|&b| [i64::from(b % 16), i64::from(b / 16)]).collect()
 }

@@ -73,9 +73,7 @@ impl Format {
 
     /// The format with exactly this name (formats 3.2: compare, never parse).
     pub fn from_name(name: &[u8]) -> Option<Format> {
-        Format::ALL
-            .into_iter()
-            .find(|f| f.name().as_bytes() == name)
+        Format::ALL.into_iter().find(|f| f.name().as_bytes() == name)
     }
 
     /// The one layout that accepts the format (layouts 1).
@@ -147,9 +145,7 @@ impl Layout {
     }
 
     pub fn from_name(name: &[u8]) -> Option<Layout> {
-        Layout::ALL
-            .into_iter()
-            .find(|l| l.name().as_bytes() == name)
+        Layout::ALL.into_iter().find(|l| l.name().as_bytes() == name)
     }
 }
 

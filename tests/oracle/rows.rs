@@ -14,12 +14,7 @@ pub struct Range {
 
 impl Range {
     pub fn all(g: &Geometry) -> Range {
-        Range {
-            begin: 0,
-            count: g.rows,
-            col_begin: 0,
-            col_count: g.k,
-        }
+        Range { begin: 0, count: g.rows, col_begin: 0, col_count: g.k }
     }
 
     /// Checks a range: empty rows, row out of range, then columns (rules 14). The columns are not
@@ -68,31 +63,18 @@ pub fn view(
 ) -> Result<Vec<(&'static str, u64, u64)>, Fault> {
     let g = geometry(format, format.layout(), shape)?;
     check_rows(&g, begin, count)?;
-    let with_rows = g
-        .planes
-        .iter()
-        .filter_map(|p| p.row_bytes.map(|row| (p, row)));
-    Ok(with_rows
-        .map(|(p, row)| (p.name, p.offset + begin * row, count * row))
-        .collect())
+    let with_rows = g.planes.iter().filter_map(|p| p.row_bytes.map(|row| (p, row)));
+    Ok(with_rows.map(|(p, row)| (p.name, p.offset + begin * row, count * row)).collect())
 }
 
 /// The rows of a list as a tensor of their own, with its row count (layouts 3 to 5). Stored rows
 /// move as they are, padding included. Direct tensors become rank 2 (rules 1).
-pub fn gather(
-    format: Format,
-    shape: &[u64],
-    payload: &[u8],
-    rows: &[u64],
-) -> Result<(u64, Vec<u8>), Fault> {
+pub fn gather(format: Format, shape: &[u64], payload: &[u8], rows: &[u64]) -> Result<(u64, Vec<u8>), Fault> {
     let parent = read(format, shape, payload)?;
     check_list(&parent.geometry, rows)?;
     let count = rows.len() as u64;
     let g = geometry(format, format.layout(), &[count, parent.geometry.k])?;
-    let moved: Vec<Row> = rows
-        .iter()
-        .map(|&row| parent.rows[row as usize].clone())
-        .collect();
+    let moved: Vec<Row> = rows.iter().map(|&row| parent.rows[row as usize].clone()).collect();
     Ok((count, write(&g, &moved, parent.divisor)))
 }
 

@@ -9,12 +9,7 @@ use super::{Fault, Format, Layout};
 /// range is the whole tensor.
 ///
 /// Padding belongs to the ranges that hold column K-1, gaps to the range that also holds row N-1.
-pub fn validate(
-    format: Format,
-    shape: &[u64],
-    payload: &[u8],
-    range: Option<Range>,
-) -> Result<(), Fault> {
+pub fn validate(format: Format, shape: &[u64], payload: &[u8], range: Option<Range>) -> Result<(), Fault> {
     let physical = read(format, shape, payload)?;
     let g = &physical.geometry;
     let range = range.unwrap_or(Range::all(g));
@@ -51,10 +46,8 @@ pub fn divisor(p: &Physical) -> Result<(), Fault> {
 
 /// The scale words of the groups that a range's columns touch, in one row (formats 3.3, 3.4, 6.1).
 pub fn scales(p: &Physical, row: u64, r: Range) -> Result<(), Fault> {
-    let (first, last) = (
-        p.geometry.scale_of(r.col_begin),
-        p.geometry.scale_of(r.col_begin + r.col_count - 1),
-    );
+    let (first, last) =
+        (p.geometry.scale_of(r.col_begin), p.geometry.scale_of(r.col_begin + r.col_count - 1));
     for index in first..=last {
         let Some(&word) = p.rows[row as usize].scales.get(index as usize) else {
             return Ok(()); // direct formats have no scales
@@ -98,11 +91,7 @@ fn code(p: &Physical, row: u64, col: u64) -> Result<(), Fault> {
 fn shown(format: Format, code: i64) -> u32 {
     let width = format.code_bits();
     let fits = -(1 << (width - 1)) <= code && code < 1 << (width - 1);
-    let bits = if format.code_range().is_none() || fits {
-        width
-    } else {
-        8
-    };
+    let bits = if format.code_range().is_none() || fits { width } else { 8 };
     code.rem_euclid(1 << bits) as u32
 }
 
@@ -115,14 +104,13 @@ fn padding(p: &Physical, r: Range) -> Result<(), Fault> {
     };
     for row in r.begin..r.begin + r.count {
         let stored = &p.rows[row as usize];
-        let lanes =
-            |from: u64, to: u64| match (from..to).find(|&col| stored.codes[col as usize] != 0) {
-                Some(col) => {
-                    let word = shown(g.format, stored.codes[col as usize]);
-                    Err(Fault::PaddingCodeNotZero { row, col, word })
-                }
-                None => Ok(()),
-            };
+        let lanes = |from: u64, to: u64| match (from..to).find(|&col| stored.codes[col as usize] != 0) {
+            Some(col) => {
+                let word = shown(g.format, stored.codes[col as usize]);
+                Err(Fault::PaddingCodeNotZero { row, col, word })
+            }
+            None => Ok(()),
+        };
         lanes(g.k, g.logical_scales * size)?;
         for group in g.logical_scales..g.physical_scales {
             let word = stored.scales[group as usize];
@@ -138,10 +126,7 @@ fn padding(p: &Physical, r: Range) -> Result<(), Fault> {
 /// The bytes between planes, by rising offset (layouts 3 to 5).
 fn gaps(p: &Physical) -> Result<(), Fault> {
     match p.gaps.iter().find(|(_, byte)| *byte != 0) {
-        Some(&(offset, byte)) => Err(Fault::GapNotZero {
-            offset,
-            word: byte.into(),
-        }),
+        Some(&(offset, byte)) => Err(Fault::GapNotZero { offset, word: byte.into() }),
         None => Ok(()),
     }
 }

@@ -13,12 +13,7 @@ pub struct Exact {
 
 impl Exact {
     pub fn new(negative: bool, num: u128, exp2: i64) -> Exact {
-        Exact {
-            negative,
-            num,
-            den: 1,
-            exp2,
-        }
+        Exact { negative, num, den: 1, exp2 }
     }
 
     pub fn integer(value: i64) -> Exact {
@@ -38,12 +33,7 @@ impl Exact {
     /// The quotient by a value that is not zero.
     pub fn over(self, other: Exact) -> Exact {
         assert_ne!(other.num, 0);
-        let inverse = Exact {
-            num: other.den,
-            den: other.num,
-            exp2: -other.exp2,
-            ..other
-        };
+        let inverse = Exact { num: other.den, den: other.num, exp2: -other.exp2, ..other };
         self.times(inverse)
     }
 
@@ -61,17 +51,12 @@ impl Exact {
         }
         // Same top bit: the shifted number has as many bits as the other one, so it fits.
         let shift = self.exp2 - other.exp2;
-        if shift >= 0 {
-            (a << shift).cmp(&b)
-        } else {
-            a.cmp(&(b << -shift))
-        }
+        if shift >= 0 { (a << shift).cmp(&b) } else { a.cmp(&(b << -shift)) }
     }
 }
 
 fn product(a: u128, b: u128) -> u128 {
-    a.checked_mul(b)
-        .expect("the oracle's fractions fit 128 bits")
+    a.checked_mul(b).expect("the oracle's fractions fit 128 bits")
 }
 
 /// An IEEE binary interchange form: sign, exponent, fraction (formats 3.1).
@@ -81,22 +66,10 @@ pub struct Kind {
     pub fraction_bits: u32,
 }
 
-pub const F16: Kind = Kind {
-    exponent_bits: 5,
-    fraction_bits: 10,
-};
-pub const BF16: Kind = Kind {
-    exponent_bits: 8,
-    fraction_bits: 7,
-};
-pub const F32: Kind = Kind {
-    exponent_bits: 8,
-    fraction_bits: 23,
-};
-pub const F64: Kind = Kind {
-    exponent_bits: 11,
-    fraction_bits: 52,
-};
+pub const F16: Kind = Kind { exponent_bits: 5, fraction_bits: 10 };
+pub const BF16: Kind = Kind { exponent_bits: 8, fraction_bits: 7 };
+pub const F32: Kind = Kind { exponent_bits: 8, fraction_bits: 23 };
+pub const F64: Kind = Kind { exponent_bits: 11, fraction_bits: 52 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
@@ -170,8 +143,7 @@ pub fn round(x: Exact, to: Kind) -> u64 {
     let mut below = 0u64;
     for bit in (0..to.exponent_bits + to.fraction_bits).rev() {
         let candidate = below | 1 << bit;
-        if candidate <= to.infinity() && to.value(candidate).cmp_magnitude(&x) != Ordering::Greater
-        {
+        if candidate <= to.infinity() && to.value(candidate).cmp_magnitude(&x) != Ordering::Greater {
             below = candidate;
         }
     }
@@ -185,22 +157,14 @@ pub fn round(x: Exact, to: Kind) -> u64 {
             Ordering::Greater => 1,
         };
     }
-    if x.negative {
-        to.sign_bit() | nearest
-    } else {
-        nearest
-    }
+    if x.negative { to.sign_bit() | nearest } else { nearest }
 }
 
 /// Converts a word between two IEEE forms. Finite values round; infinities stay; a NaN keeps its
 /// sign; narrowing keeps its top fraction bits and sets the quiet bit, widening appends zero bits
 /// and changes nothing else (rules 12).
 pub fn convert(word: u64, from: Kind, to: Kind) -> u64 {
-    let sign = if from.is_negative(word) {
-        to.sign_bit()
-    } else {
-        0
-    };
+    let sign = if from.is_negative(word) { to.sign_bit() } else { 0 };
     match from.class(word) {
         Class::Infinite => sign | to.infinity(),
         Class::Nan if to.fraction_bits < from.fraction_bits => {
@@ -255,30 +219,18 @@ pub fn e4m3fn_is_nan(word: u8) -> bool {
 pub fn e4m3fn_value(word: u8) -> Exact {
     assert!(!e4m3fn_is_nan(word));
     let (negative, e, m) = (word >= 128, word / 8 % 16, u128::from(word % 8));
-    if e == 0 {
-        Exact::new(negative, m, -9)
-    } else {
-        Exact::new(negative, 8 + m, i64::from(e) - 7 - 3)
-    }
+    if e == 0 { Exact::new(negative, m, -9) } else { Exact::new(negative, 8 + m, i64::from(e) - 7 - 3) }
 }
 
 /// Exact expansion; both NaN words give 0x7fc00000 (rules 15).
 pub fn e4m3fn_to_f32(word: u8) -> u32 {
-    if e4m3fn_is_nan(word) {
-        0x7fc0_0000
-    } else {
-        round(e4m3fn_value(word), F32) as u32
-    }
+    if e4m3fn_is_nan(word) { 0x7fc0_0000 } else { round(e4m3fn_value(word), F32) as u32 }
 }
 
 /// Two's complement: the signed value of a logical word of `bits` bits (formats 3.1, 5.1).
 pub fn signed(word: u64, bits: u32) -> i64 {
     let word = i64::try_from(word).expect("at most 32 bits");
-    if word < 1 << (bits - 1) {
-        word
-    } else {
-        word - (1 << bits)
-    }
+    if word < 1 << (bits - 1) { word } else { word - (1 << bits) }
 }
 
 /// Rounds to an integer, ties to even (formats 7.2).
@@ -287,11 +239,7 @@ pub fn round_half_even(x: Exact) -> i128 {
     if x.cmp_magnitude(&half) != Ordering::Greater {
         return 0; // also keeps the shift below in range
     }
-    let (num, den) = if x.exp2 >= 0 {
-        (x.num << x.exp2, x.den)
-    } else {
-        (x.num, x.den << -x.exp2)
-    };
+    let (num, den) = if x.exp2 >= 0 { (x.num << x.exp2, x.den) } else { (x.num, x.den << -x.exp2) };
     let (floor, rest) = (num / den, num % den);
     let up = match (2 * rest).cmp(&den) {
         Ordering::Less => 0,
@@ -325,9 +273,5 @@ pub fn e4m3fn_scale_reason(word: u8) -> Option<&'static str> {
 
 /// Why an NVFP4 divisor word is illegal, or nothing: it is finite and above zero (formats 3.3).
 pub fn divisor_reason(word: u32) -> Option<&'static str> {
-    if word == 0 {
-        Some("zero")
-    } else {
-        scale_reason(word.into(), F32)
-    }
+    if word == 0 { Some("zero") } else { scale_reason(word.into(), F32) }
 }

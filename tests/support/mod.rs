@@ -4,8 +4,9 @@
 
 use std::fmt::Debug;
 
+use half::{bf16, f16};
 use ninfer_codec::format::WordFault;
-use ninfer_codec::{Error, Format, Plan, Words, WordsMut};
+use ninfer_codec::{Error, Format, Output, Plan, Source, Words, WordsMut};
 
 use crate::oracle;
 use crate::oracle::layout::{Logical, from_nibble_pairs, nibble_pairs, pack};
@@ -320,3 +321,111 @@ impl<T: Copy + PartialEq + Debug> Guarded<T> {
         assert!(self.all.iter().all(|&value| value == self.dirt), "written although refused");
     }
 }
+
+/// An output type of the oracle and of the crate.
+pub use crate::oracle::decode::Output as OutputType;
+
+pub const OUTPUTS: [OutputType; 4] = [OutputType::F32, OutputType::F64, OutputType::Bf16, OutputType::F16];
+
+/// Calls a decoder with a dirty buffer between canaries and returns the words that are in it afterwards.
+///
+/// On a refusal the buffer must be as it was.
+#[track_caller]
+pub fn decoded(
+    output: OutputType,
+    len: usize,
+    decode: impl FnOnce(Output<'_>) -> Result<(), Error>,
+) -> Result<Vec<u64>, Error> {
+    fn run<T: Copy + PartialEq + Debug>(
+        len: usize,
+        dirt: T,
+        decode: impl FnOnce(&mut [T]) -> Result<(), Error>,
+        word: impl Fn(T) -> u64,
+    ) -> Result<Vec<u64>, Error> {
+        let mut buffer = Guarded::new(len, dirt);
+        let result = decode(buffer.get());
+        if result.is_err() {
+            buffer.assert_untouched();
+        }
+        buffer.assert_canaries();
+        result.map(|()| buffer.get().iter().map(|&value| word(value)).collect())
+    }
+    let dirt = dirt(output);
+    match output {
+        OutputType::F32 => {
+            run(len, f32::from_bits(dirt as u32), |out| decode(out.into()), |v| v.to_bits().into())
+        }
+        OutputType::F64 => run(len, f64::from_bits(dirt), |out| decode(out.into()), f64::to_bits),
+        OutputType::Bf16 => {
+            run(len, bf16::from_bits(dirt as u16), |out| decode(out.into()), |v| v.to_bits().into())
+        }
+        OutputType::F16 => {
+            run(len, f16::from_bits(dirt as u16), |out| decode(out.into()), |v| v.to_bits().into())
+        }
+    }
+}
+
+/// The word that buffers of an output type hold before they are written.
+pub fn dirt(output: OutputType) -> u64 {
+    const DIRT: u64 = 0xa5a5_a5a5_a5a5_a5a5;
+    match output {
+        OutputType::F32 => DIRT & 0xffff_ffff,
+        OutputType::F64 => DIRT,
+        OutputType::Bf16 | OutputType::F16 => DIRT & 0xffff,
+    }
+}
+
+/// Asserts that rows of `columns` words stand `stride` apart and that nothing was written between them.
+#[track_caller]
+pub fn assert_rows(got: &[u64], expected: &[u64], columns: usize, stride: usize, output: OutputType) {
+    for (row, got) in got.chunks(stride).enumerate() {
+        for (column, &got) in got.iter().enumerate() {
+            let expected = match expected.get(row * columns + column) {
+                Some(&word) if column < columns => word,
+                _ => dirt(output),
+            };
+            assert_eq!(got, expected, "row {row}, column {column}: {got:x}, not {expected:x}");
+        }
+    }
+}
+
+/// A matrix of source values of one of the four types.
+#[derive(Clone, Debug)]
+pub enum Values {
+    F32(Vec<f32>),
+    Bf16(Vec<bf16>),
+    F16(Vec<f16>),
+    F64(Vec<f64>),
+}
+
+impl Values {
+    /// The values of source words, as the oracle takes them.
+    pub fn of(source: SourceType, words: &[u64]) -> Self {
+        let words = words.iter();
+        match source {
+            SourceType::F32 => Self::F32(words.map(|&word| f32::from_bits(word as u32)).collect()),
+            SourceType::Bf16 => Self::Bf16(words.map(|&word| bf16::from_bits(word as u16)).collect()),
+            SourceType::F16 => Self::F16(words.map(|&word| f16::from_bits(word as u16)).collect()),
+            SourceType::F64 => Self::F64(words.map(|&word| f64::from_bits(word)).collect()),
+        }
+    }
+
+    pub fn source(&self) -> Source<'_> {
+        self.from(0)
+    }
+
+    /// The values from an index on.
+    pub fn from(&self, begin: usize) -> Source<'_> {
+        match self {
+            Self::F32(values) => values[begin..].into(),
+            Self::Bf16(values) => values[begin..].into(),
+            Self::F16(values) => values[begin..].into(),
+            Self::F64(values) => values[begin..].into(),
+        }
+    }
+}
+
+/// A source type of the oracle and of the crate.
+pub use crate::oracle::encode::Source as SourceType;
+
+pub const SOURCES: [SourceType; 4] = [SourceType::F32, SourceType::Bf16, SourceType::F16, SourceType::F64];

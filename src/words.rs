@@ -36,17 +36,21 @@ impl TensorMut<'_> {
     /// # Ok::<(), ninfer_codec::Error>(())
     /// ```
     pub fn pack(&mut self, words: Words<'_>) -> Result<(), Error> {
-        let lengths = match words {
-            Words::Bf16(words) => (words.len(), 0),
-            Words::Fp32(words) => (words.len(), 0),
-            Words::I32(words) => (words.len(), 0),
-            Words::Grouped { codes, scales } => (codes.len(), scales.len()),
-            Words::Nvfp4 { codes, scales, .. } => (codes.len(), scales.len()),
-            Words::Fp8Row { codes, scales } => (codes.len(), scales.len()),
+        let format = self.plan.format();
+        let lengths = match (format, words) {
+            (Format::Bf16, Words::Bf16(words)) => (words.len(), 0),
+            (Format::Fp32, Words::Fp32(words)) => (words.len(), 0),
+            (Format::I32, Words::I32(words)) => (words.len(), 0),
+            (
+                Format::Q4G64F16S | Format::Q5G64F16S | Format::Q6G64F16S | Format::W8G32F16S,
+                Words::Grouped { codes, scales },
+            ) => (codes.len(), scales.len()),
+            (Format::Nvfp4, Words::Nvfp4 { codes, scales, .. }) => (codes.len(), scales.len()),
+            (Format::Fp8E4M3FnRowBf16S, Words::Fp8Row { codes, scales }) => (codes.len(), scales.len()),
+            _ => return Err(Error::WrongWords { format }),
         };
         check_lengths(&self.plan, self.count(), lengths)?;
         let plan = self.plan;
-        let format = plan.format();
         let rows = self.begin..self.end;
         match (format, words) {
             (Format::Bf16, Words::Bf16(words)) => store(self.codes, words, u16::to_le_bytes),
@@ -135,18 +139,23 @@ impl Tensor<'_> {
     /// # Panics
     /// Never.
     pub fn unpack(&self, words: WordsMut<'_>) -> Result<(), Error> {
-        let lengths = match &words {
-            WordsMut::Bf16(words) => (words.len(), 0),
-            WordsMut::Fp32(words) => (words.len(), 0),
-            WordsMut::I32(words) => (words.len(), 0),
-            WordsMut::Grouped { codes, scales } => (codes.len(), scales.len()),
-            WordsMut::Nvfp4 { codes, scales, .. } => (codes.len(), scales.len()),
-            WordsMut::Fp8Row { codes, scales } => (codes.len(), scales.len()),
+        let format = self.plan.format();
+        let lengths = match (format, &words) {
+            (Format::Bf16, WordsMut::Bf16(words)) => (words.len(), 0),
+            (Format::Fp32, WordsMut::Fp32(words)) => (words.len(), 0),
+            (Format::I32, WordsMut::I32(words)) => (words.len(), 0),
+            (
+                Format::Q4G64F16S | Format::Q5G64F16S | Format::Q6G64F16S | Format::W8G32F16S,
+                WordsMut::Grouped { codes, scales },
+            ) => (codes.len(), scales.len()),
+            (Format::Nvfp4, WordsMut::Nvfp4 { codes, scales, .. }) => (codes.len(), scales.len()),
+            (Format::Fp8E4M3FnRowBf16S, WordsMut::Fp8Row { codes, scales }) => (codes.len(), scales.len()),
+            _ => return Err(Error::WrongWords { format }),
         };
         let plan = &self.plan;
         check_lengths(plan, self.count(), lengths)?;
         let rows = self.begin..self.end;
-        match (plan.format(), words) {
+        match (format, words) {
             (Format::Bf16, WordsMut::Bf16(words)) => load(self.codes, words, u16::from_le_bytes),
             (Format::Fp32, WordsMut::Fp32(words)) => load(self.codes, words, u32::from_le_bytes),
             (Format::I32, WordsMut::I32(words)) => load(self.codes, words, i32::from_le_bytes),
@@ -181,7 +190,7 @@ impl Tensor<'_> {
                 copy(codes, self.codes);
                 load(self.scales, scales, u16::from_le_bytes);
             }
-            (format, _) => return Err(Error::WrongWords { format }),
+            _ => return Err(Error::WrongWords { format }),
         }
         Ok(())
     }

@@ -245,7 +245,7 @@ pub fn dequantize_row(
     out: &mut [f32],
 ) -> Result<(), Error> {
     let Some(scheme) = format.scheme() else { return Err(Error::WrongWords { format }) };
-    crate::encode::check_row(format, out.len(), codes.len(), scales.len())?;
+    crate::encode::check_row(format, codes.len(), out.len(), scales.len())?;
     for (group, &word) in (0..).zip(scales) {
         check::grouped_scale(row, group, word)?;
     }

@@ -134,14 +134,14 @@ pub fn quantize_row<'s>(
     Ok(())
 }
 
-/// Checks the buffers of a scheme-level row of `columns` values.
-pub(crate) fn check_row(format: Format, columns: usize, codes: usize, scales: usize) -> Result<(), Error> {
+/// Checks the buffers of a scheme-level row of `columns` elements: the one that takes as many, then the scales.
+pub(crate) fn check_row(format: Format, columns: usize, elements: usize, scales: usize) -> Result<(), Error> {
     let columns = columns as u64;
     let step = format.column_step();
     if columns == 0 {
         return Err(Error::ColumnRange { begin: 0, count: 0, columns, step });
     }
-    for (expected, actual) in [(columns, codes as u64), (columns.div_ceil(step), scales as u64)] {
+    for (expected, actual) in [(columns, elements as u64), (columns.div_ceil(step), scales as u64)] {
         if expected != actual {
             return Err(Error::BufferLength { expected, actual });
         }

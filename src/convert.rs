@@ -5,11 +5,12 @@
 //! Spec: tensor-formats §2.4, §3.1 (Rules common to direct formats).
 
 use bytemuck::{cast_slice, cast_slice_mut};
-use half::bf16;
+use half::{bf16, f16};
 
 use crate::error::Error;
 use crate::format::rounding::{
-    bf16_bits_from_scaled, f32_bits_from_f64_bits, f32_split, f64_bits_from_scaled, f64_split,
+    bf16_bits_from_scaled, f16_bits_from_scaled, f32_bits_from_f64_bits, f32_split, f64_bits_from_scaled,
+    f64_split,
 };
 use crate::format::{binary16, direct};
 use crate::value::Source;
@@ -64,6 +65,36 @@ pub fn to_bf16_exact<'s>(source: impl Into<Source<'s>>, out: &mut [bf16]) -> Res
         }
         Source::F64(values) => try_each(cast_slice(values), out, |word| f32_exact(word).and_then(bf16_exact)),
     }
+}
+
+/// Rounds values to the nearest binary16, which is no tensor format but what an engine may compute in.
+///
+/// # Errors
+/// [`Error::BufferLength`] unless both have one length; nothing is written.
+///
+/// # Panics
+/// Never.
+///
+/// ```
+/// use half::f16;
+/// let mut out = [f16::ZERO; 2];
+/// ninfer_codec::convert::to_f16_nearest(&[1.0f32, 65520.0][..], &mut out)?;
+/// assert_eq!(out, [f16::ONE, f16::INFINITY]);
+/// # Ok::<(), ninfer_codec::Error>(())
+/// ```
+pub fn to_f16_nearest<'s>(source: impl Into<Source<'s>>, out: &mut [f16]) -> Result<(), Error> {
+    let source = source.into();
+    check_length(source.len(), out.len())?;
+    let out: &mut [u16] = cast_slice_mut(out);
+    match source {
+        Source::F32(values) => each(cast_slice(values), out, binary16::from_f32_bits),
+        Source::Bf16(values) => {
+            each(cast_slice(values), out, |word| binary16::from_f32_bits(direct::bf16_to_f32_bits(word)));
+        }
+        Source::F16(values) => each(cast_slice::<_, u16>(values), out, |word| word),
+        Source::F64(values) => each(cast_slice(values), out, f16_from_f64_bits),
+    }
+    Ok(())
 }
 
 /// Rounds values to the nearest FP32; only binary64 has any that are not exact.
@@ -188,6 +219,15 @@ fn bf16_from_f64_bits(word: u64) -> u16 {
     match f64_split(word) {
         // Rounded once; by way of binary32 it would be twice.
         Some((significand, exponent)) => narrow & 0x8000 | bf16_bits_from_scaled(significand, exponent),
+        None => narrow,
+    }
+}
+
+fn f16_from_f64_bits(word: u64) -> u16 {
+    let narrow = binary16::from_f32_bits(f32_bits_from_f64_bits(word));
+    match f64_split(word) {
+        // Rounded once, as above.
+        Some((significand, exponent)) => narrow & 0x8000 | f16_bits_from_scaled(significand, exponent),
         None => narrow,
     }
 }

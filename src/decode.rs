@@ -125,7 +125,7 @@ impl Tensor<'_> {
     }
 
     /// Checks the divisor and the scale words that decoding rows `[begin, end)` would use.
-    fn check_words(&self, begin: u64, end: u64, columns: Columns) -> Result<(), Error> {
+    pub(crate) fn check_words(&self, begin: u64, end: u64, columns: Columns) -> Result<(), Error> {
         match self.plan.format().descriptor().category {
             Category::DirectFloat | Category::DirectInteger => Ok(()),
             Category::BlockScaled => {

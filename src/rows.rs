@@ -66,9 +66,17 @@ impl Tensor<'_> {
 ///
 /// Spec: storage-layouts §4.
 pub fn stack(parts: &[Tensor<'_>], out: &mut [u8]) -> Result<Plan, Error> {
-    let Some(first) = parts.first() else { return Err(Error::EmptyRows) };
+    let plan = plan_stack(parts.iter().copied())?;
+    TensorMut::new(plan, out)?.write_stack(parts.iter().copied());
+    Ok(plan)
+}
+
+/// Checks that views can be stacked, and plans the result.
+pub(crate) fn plan_stack<'a>(parts: impl Iterator<Item = Tensor<'a>>) -> Result<Plan, Error> {
+    let mut first: Option<Tensor<'_>> = None;
     let mut rows = 0u64;
     for (part, tensor) in (0..).zip(parts) {
+        let first = first.get_or_insert(tensor);
         if (tensor.plan.format(), tensor.plan.columns()) != (first.plan.format(), first.plan.columns()) {
             return Err(Error::StackMismatch { part });
         }
@@ -79,20 +87,22 @@ pub fn stack(parts: &[Tensor<'_>], out: &mut [u8]) -> Result<Plan, Error> {
         first.plan.with_rows(tensor.count())?;
         rows = rows.checked_add(tensor.count()).ok_or(Error::Overflow)?;
     }
-    let plan = first.plan.with_rows(rows)?;
-    let mut target = TensorMut::new(plan, out)?;
-    let mut begin = 0;
-    for tensor in parts {
-        target.copy_rows(begin, tensor, tensor.begin..tensor.end);
-        begin += tensor.count();
-    }
-    target.finish(first);
-    Ok(plan)
+    first.ok_or(Error::EmptyRows)?.plan.with_rows(rows)
 }
 
 impl TensorMut<'_> {
+    /// Writes the rows of views that `plan_stack` has checked, to a view of all rows of its plan.
+    pub(crate) fn write_stack<'a>(&mut self, parts: impl Iterator<Item = Tensor<'a>>) {
+        let mut begin = 0;
+        for tensor in parts {
+            self.copy_rows(begin, &tensor, tensor.begin..tensor.end);
+            self.finish(&tensor);
+            begin += tensor.count();
+        }
+    }
+
     /// Copies checked rows of `source`, a tensor of the same format and K, to the rows from `begin` on.
-    fn copy_rows(&mut self, begin: u64, source: &Tensor<'_>, rows: impl Iterator<Item = u64>) {
+    pub(crate) fn copy_rows(&mut self, begin: u64, source: &Tensor<'_>, rows: impl Iterator<Item = u64>) {
         let blockscale = self.plan.format() == Format::Nvfp4;
         for (row, from) in (begin..).zip(rows) {
             let target = self.row_mut(row);
@@ -109,7 +119,7 @@ impl TensorMut<'_> {
     }
 
     /// Writes what belongs to no row.
-    fn finish(&mut self, source: &Tensor<'_>) {
+    pub(crate) fn finish(&mut self, source: &Tensor<'_>) {
         self.clear_gaps();
         copy(self.divisor, source.divisor);
     }

@@ -245,7 +245,7 @@ pub fn dequantize_row(
     out: &mut [f32],
 ) -> Result<(), Error> {
     let Some(scheme) = format.scheme() else { return Err(Error::WrongWords { format }) };
-    crate::encode::check_row(format, codes.len(), out.len(), scales.len())?;
+    crate::encode::check_row(format, codes.len() as u64, out.len() as u64, scales.len() as u64)?;
     for (group, &word) in (0..).zip(scales) {
         check::grouped_scale(row, group, word)?;
     }

@@ -119,9 +119,8 @@ pub fn quantize_row<'s>(
     if format.scheme().is_none() {
         return Err(Error::NoCanonicalEncoder { format });
     }
-    let columns = source.len();
     let group_lanes = format.column_step() as usize;
-    check_row(format, columns, codes.len(), scales.len())?;
+    check_row(format, source.len() as u64, codes.len() as u64, scales.len() as u64)?;
     let mut column = 0usize;
     for ((group, codes), scale) in (0..).zip(codes.chunks_mut(group_lanes.max(1))).zip(scales) {
         let mut lanes = [0; MAX_LANES];
@@ -135,13 +134,12 @@ pub fn quantize_row<'s>(
 }
 
 /// Checks the buffers of a scheme-level row of `columns` elements: the one that takes as many, then the scales.
-pub(crate) fn check_row(format: Format, columns: usize, elements: usize, scales: usize) -> Result<(), Error> {
-    let columns = columns as u64;
+pub(crate) fn check_row(format: Format, columns: u64, elements: u64, scales: u64) -> Result<(), Error> {
     let step = format.column_step();
     if columns == 0 {
         return Err(Error::ColumnRange { begin: 0, count: 0, columns, step });
     }
-    for (expected, actual) in [(columns, elements as u64), (columns.div_ceil(step), scales as u64)] {
+    for (expected, actual) in [(columns, elements), (columns.div_ceil(step), scales)] {
         if expected != actual {
             return Err(Error::BufferLength { expected, actual });
         }

@@ -58,6 +58,14 @@ pub(crate) const fn bf16_bits_from_scaled(significand: u64, exponent: i32) -> u1
     scaled_to_bits(significand, exponent, MIN_EXPONENT, FRACTION_BITS, 0x7f80) as u16
 }
 
+/// Returns the binary16 word nearest to `significand * 2^exponent`; overflow gives infinity.
+#[must_use]
+pub(crate) const fn f16_bits_from_scaled(significand: u64, exponent: i32) -> u16 {
+    const MIN_EXPONENT: i32 = -24;
+    const FRACTION_BITS: i32 = 10;
+    scaled_to_bits(significand, exponent, MIN_EXPONENT, FRACTION_BITS, 0x7c00) as u16
+}
+
 /// Exponents beyond about 2^30 either way are not looked after.
 const fn scaled_to_bits(
     significand: u64,

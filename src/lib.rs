@@ -76,6 +76,8 @@ pub mod convert;
 mod decode;
 mod encode;
 mod error;
+#[cfg(feature = "capi")]
+pub mod ffi;
 pub mod format;
 mod geometry;
 pub mod layout;

@@ -329,7 +329,12 @@ impl Plan {
 
     /// Rows whose scale words interleave.
     pub(crate) const fn rows_per_tile(&self) -> u64 {
-        match self.format {
+        Self::rows_per_tile_of(self.format)
+    }
+
+    /// Rows of a format whose scale words interleave.
+    pub(crate) const fn rows_per_tile_of(format: Format) -> u64 {
+        match format {
             Format::Nvfp4 => blockscale::TILE_ROWS,
             _ => 1,
         }

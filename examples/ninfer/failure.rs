@@ -1,0 +1,64 @@
+//! Why the tool stops: an exit code, and one line for each thing that is wrong.
+
+use std::fmt::Display;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anstream::eprintln;
+
+/// What an operation gives.
+pub type Outcome<T> = Result<T, Failure>;
+
+/// The exit codes, as `--help` states them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// `verify` found a violation, or `diff` a difference.
+    Found = 1,
+    /// The command line or a recipe is wrong; clap's own code.
+    Usage = 2,
+    /// A checkpoint, tensor, value or artifact was refused.
+    Refused = 3,
+    /// A file could not be read or written.
+    Io = 4,
+    /// Stopped by a signal.
+    Interrupted = 130,
+}
+
+/// A reason to stop. Each line names the thing, the numbers, and what to do next.
+#[derive(Debug)]
+pub struct Failure {
+    pub code: Code,
+    pub lines: Vec<String>,
+}
+
+impl Failure {
+    pub fn usage(line: impl Display) -> Self {
+        Self { code: Code::Usage, lines: vec![line.to_string()] }
+    }
+
+    pub fn refused(line: impl Display) -> Self {
+        Self { code: Code::Refused, lines: vec![line.to_string()] }
+    }
+
+    pub fn interrupted() -> Self {
+        Self { code: Code::Interrupted, lines: vec!["interrupted; nothing was left behind".into()] }
+    }
+
+    /// A file that cannot be read or written.
+    pub fn io(action: &str, path: &Path, error: impl Display) -> Self {
+        Self { code: Code::Io, lines: vec![format!("cannot {action} {}: {error}", path.display())] }
+    }
+
+    /// Prints every line to stderr and gives the exit code.
+    pub fn print(&self) -> ExitCode {
+        for line in &self.lines {
+            eprintln!("\x1b[1;31merror\x1b[0m: {line}");
+        }
+        ExitCode::from(self.code as u8)
+    }
+}
+
+/// Prints something that does not stop the work.
+pub fn note(line: impl Display) {
+    eprintln!("\x1b[1;33mnote\x1b[0m: {line}");
+}

@@ -1,0 +1,144 @@
+//! How far decoded values are from their source. Sums are taken block by block in the order of the rows, so
+//! they do not depend on the number of threads.
+
+use ninfer_codec::format::binary16;
+use ninfer_codec::{Format, Source};
+
+/// What was measured on some rows of one object.
+#[derive(Clone, Debug, Default)]
+pub struct Measure {
+    /// Sum of the squared errors.
+    pub squared_error: f64,
+    /// Sum of the squared source values.
+    pub squared_signal: f64,
+    /// The largest absolute error, and its row and column.
+    pub largest: f64,
+    pub largest_at: (u64, u64),
+    /// Logical groups, or rows for a scale a row.
+    pub groups: u64,
+    /// Groups whose scale came out as zero and was raised to the least binary16.
+    pub rescued: u64,
+    /// Groups with a zero scale.
+    pub all_zero: u64,
+    /// How often each code was used, by rising code.
+    pub histogram: Vec<u64>,
+}
+
+const LANES: usize = 8;
+
+impl Measure {
+    /// Adds the measure of the rows that follow.
+    pub fn append(&mut self, next: &Self) {
+        self.squared_error += next.squared_error;
+        self.squared_signal += next.squared_signal;
+        if next.largest > self.largest {
+            (self.largest, self.largest_at) = (next.largest, next.largest_at);
+        }
+        self.groups += next.groups;
+        self.rescued += next.rescued;
+        self.all_zero += next.all_zero;
+        self.histogram.resize(self.histogram.len().max(next.histogram.len()), 0);
+        for (count, next) in self.histogram.iter_mut().zip(&next.histogram) {
+            *count += next;
+        }
+    }
+
+    /// `sqrt(sum of squared errors / sum of squared values)`; zero where there is no error.
+    pub fn relative_rmse(&self) -> f64 {
+        if self.squared_error == 0.0 { 0.0 } else { (self.squared_error / self.squared_signal).sqrt() }
+    }
+
+    /// Signal-to-noise ratio in decibels; `None` where there is no noise or no signal.
+    pub fn snr_db(&self) -> Option<f64> {
+        let ratio = self.squared_signal / self.squared_error;
+        (ratio.is_finite() && ratio > 0.0).then(|| 10.0 * ratio.log10())
+    }
+
+    /// Compares rows from `first_row` on with what they decode to.
+    pub fn add_errors(&mut self, source: &Source<'_>, decoded: &[f32], columns: usize, first_row: u64) {
+        match source {
+            Source::F32(values) => self.errors(values, decoded, columns, first_row, |&value| value.into()),
+            Source::Bf16(values) => self.errors(values, decoded, columns, first_row, |value| value.to_f64()),
+            Source::F16(values) => self.errors(values, decoded, columns, first_row, |value| value.to_f64()),
+            Source::F64(values) => self.errors(values, decoded, columns, first_row, |&value| value),
+        }
+    }
+
+    fn errors<T>(
+        &mut self,
+        values: &[T],
+        decoded: &[f32],
+        columns: usize,
+        first_row: u64,
+        exact: impl Fn(&T) -> f64,
+    ) {
+        for ((row, values), decoded) in (first_row..).zip(values.chunks(columns)).zip(decoded.chunks(columns))
+        {
+            let (mut error, mut signal, mut largest) = ([0.0; LANES], [0.0; LANES], [0.0f64; LANES]);
+            for (values, decoded) in values.chunks(LANES).zip(decoded.chunks(LANES)) {
+                for (lane, (value, &decoded)) in values.iter().zip(decoded).enumerate() {
+                    let value = exact(value);
+                    let difference = value - f64::from(decoded);
+                    error[lane] += difference * difference;
+                    signal[lane] += value * value;
+                    largest[lane] = largest[lane].max(difference.abs());
+                }
+            }
+            self.squared_error += error.iter().sum::<f64>();
+            self.squared_signal += signal.iter().sum::<f64>();
+            let largest = largest.into_iter().fold(0.0, f64::max);
+            if largest > self.largest {
+                let is_largest =
+                    |(value, &decoded): (&T, &f32)| (exact(value) - f64::from(decoded)).abs() == largest;
+                let column = values.iter().zip(decoded).position(is_largest).unwrap_or(0);
+                (self.largest, self.largest_at) = (largest, (row, column as u64));
+            }
+        }
+    }
+
+    /// Counts groups by their binary16 scales; `amax` gives the largest magnitude of a group by its index.
+    pub fn add_scales(&mut self, format: Format, scales: &[u16], amax: impl Fn(usize) -> f32) {
+        let qmax = format.descriptor().qmax.unwrap_or(1) as f32;
+        self.groups += scales.len() as u64;
+        for (group, &scale) in scales.iter().enumerate() {
+            self.all_zero += u64::from(scale == 0);
+            let rescued = scale == binary16::MIN_POSITIVE
+                && binary16::from_f32_bits((amax(group) / qmax).to_bits()) == 0;
+            self.rescued += u64::from(rescued);
+        }
+    }
+
+    /// Counts signed codes of `bits` bits.
+    pub fn add_signed_codes(&mut self, codes: &[i8], bits: u32) {
+        let least = -(1i32 << (bits - 1));
+        let mut counts = [0u64; 256];
+        codes.iter().for_each(|&code| counts[code as u8 as usize] += 1);
+        self.add_counts((least..-least).map(|code| counts[code as i8 as u8 as usize]));
+    }
+
+    /// Counts the words of E2M1 pairs.
+    pub fn add_pairs(&mut self, codes: &[u8]) {
+        let mut counts = [0u64; 256];
+        codes.iter().for_each(|&pair| counts[pair as usize] += 1);
+        let mut words = [0u64; 16];
+        for (pair, count) in counts.into_iter().enumerate() {
+            words[pair % 16] += count;
+            words[pair / 16] += count;
+        }
+        self.add_counts(words.into_iter());
+    }
+
+    /// Counts 8-bit words.
+    pub fn add_bytes(&mut self, codes: &[u8]) {
+        let mut counts = [0u64; 256];
+        codes.iter().for_each(|&word| counts[word as usize] += 1);
+        self.add_counts(counts.into_iter());
+    }
+
+    fn add_counts(&mut self, counts: impl ExactSizeIterator<Item = u64>) {
+        self.histogram.resize(counts.len(), 0);
+        for (total, count) in self.histogram.iter_mut().zip(counts) {
+            *total += count;
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Files mapped to be read.
+
+use std::fs::File;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+
+use ninfer_artifact::Artifact;
+
+use crate::failure::{Failure, Outcome};
+
+/// A whole file, as the system pages it in.
+#[derive(Debug)]
+pub struct Mapped {
+    path: PathBuf,
+    map: memmap2::Mmap,
+}
+
+impl Mapped {
+    #[expect(unsafe_code, reason = "a mapping is sound only while nobody cuts or rewrites the file")]
+    pub fn open(path: &Path) -> Outcome<Self> {
+        let file = File::open(path).map_err(|error| Failure::io("open", path, error))?;
+        // SAFETY: The bytes are only read. Whoever changes the file meanwhile breaks what `--help` asks for:
+        // inputs stay as they are while the tool runs. A file that is cut ends the process (SIGBUS).
+        let map = unsafe { memmap2::Mmap::map(&file) };
+        let map = map.map_err(|error| Failure::io("map", path, error))?;
+        Ok(Self { path: path.into(), map })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The last part of the path.
+    pub fn file_name(&self) -> String {
+        file_name(&self.path)
+    }
+
+    /// Reads the file as an artifact.
+    pub fn artifact(&self) -> Outcome<Artifact<'_>> {
+        Artifact::new(&self.map)
+            .map_err(|error| Failure::refused(format!("{}: {error}", self.path.display())))
+    }
+}
+
+impl Deref for Mapped {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.map
+    }
+}
+
+/// The last part of a path.
+pub fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}

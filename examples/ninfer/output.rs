@@ -1,0 +1,115 @@
+//! Output files that appear whole or not at all.
+//!
+//! A file is written without a name (`O_TMPFILE`) and gets its name when it is complete, so whatever ends the
+//! process, SIGKILL included, leaves nothing. Where the file system cannot do that, a temporary name in the
+//! same folder is used; it goes away on errors and on signals that can be caught.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
+use tempfile::TempPath;
+
+use crate::failure::{Failure, Outcome};
+
+/// A file on its way.
+#[derive(Debug)]
+pub struct OutputFile {
+    path: PathBuf,
+    file: File,
+    /// The temporary name, where there must be one.
+    named: Option<TempPath>,
+}
+
+impl OutputFile {
+    /// Creates a file of `bytes` zero bytes; room for them is reserved at once.
+    pub fn create(path: &Path, bytes: u64) -> Outcome<Self> {
+        let fail = |error: io::Error| Failure::io("write", path, error);
+        if path.is_dir() {
+            return Err(Failure::io("write", path, "it is a folder; name a file in it"));
+        }
+        let (file, named) = match rustix::fs::open(
+            folder(path),
+            OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC,
+            Mode::from_raw_mode(0o666),
+        ) {
+            Ok(descriptor) => (File::from(descriptor), None),
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR | rustix::io::Errno::INVAL) => {
+                let (file, named) = tempfile::Builder::new()
+                    .prefix(".ninfer-")
+                    .tempfile_in(folder(path))
+                    .map_err(fail)?
+                    .into_parts();
+                (file, Some(named))
+            }
+            Err(error) => return Err(fail(error.into())),
+        };
+        match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes.max(1)) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
+                file.set_len(bytes).map_err(fail)?
+            }
+            Err(error) => {
+                let error = io::Error::from(error);
+                return Err(Failure::io("write", path, format!("{error}; {bytes} bytes are needed there")));
+            }
+        }
+        Ok(Self { path: path.into(), file, named })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Outcome<()> {
+        self.file.write_all_at(bytes, offset).map_err(|error| Failure::io("write", &self.path, error))
+    }
+
+    pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> Outcome<()> {
+        self.file.read_exact_at(bytes, offset).map_err(|error| Failure::io("read back", &self.path, error))
+    }
+
+    /// Gives the file its name, in place of what had it.
+    pub fn commit(self) -> Outcome<()> {
+        let Self { path, file, named } = self;
+        let fail = |error: io::Error| Failure::io("write", &path, error);
+        if let Some(named) = named {
+            return named.persist(&path).map_err(|error| fail(error.error));
+        }
+        let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let link = |name: &Path| rustix::fs::linkat(CWD, &*open, CWD, name, AtFlags::SYMLINK_FOLLOW);
+        match link(&path) {
+            Err(rustix::io::Errno::EXIST) => {
+                // Only a rename takes the place of a file at once, and a rename needs a name.
+                let name = tempfile::Builder::new()
+                    .prefix(".ninfer-")
+                    .make_in(folder(&path), |name| link(name).map_err(io::Error::from))
+                    .map_err(fail)?;
+                name.into_temp_path().persist(&path).map_err(|error| fail(error.error))
+            }
+            other => other.map_err(|error| fail(error.into())),
+        }
+    }
+}
+
+/// Writes a small file that appears whole or not at all.
+pub fn write(path: &Path, bytes: &[u8]) -> Outcome<()> {
+    let output = OutputFile::create(path, bytes.len() as u64)?;
+    output.write_at(bytes, 0)?;
+    output.commit()
+}
+
+/// Makes the folder of a path, where it is missing.
+pub fn make_folder(path: &Path) -> Outcome<()> {
+    fs::create_dir_all(folder(path)).map_err(|error| Failure::io("make the folder of", path, error))
+}
+
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}

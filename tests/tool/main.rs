@@ -1,0 +1,5 @@
+//! The example tool `ninfer`, as a user runs it: every test starts the built program.
+
+mod assign;
+mod bundled;
+mod support;

@@ -49,12 +49,12 @@ fn sources(source: SourceType) -> Vec<u64> {
         let value = convert(word, narrow, kind);
         let half = 1 << (kind.fraction_bits - narrow.fraction_bits - 1);
         let near = random.pick(&[value, value + half]) + random.below(3);
-        list.push((near - random.below(2).min(near)) | random.below(2) * kind.sign_bit());
+        list.push((near - random.below(2).min(near)) | (random.below(2) * kind.sign_bit()));
         // NaNs whose payload fits the narrower type, or does not.
         let payload = random.next() % (1 << kind.fraction_bits);
         let fits = payload & !((1 << (kind.fraction_bits - narrow.fraction_bits)) - 1);
         list.push(
-            kind.infinity() | random.pick(&[payload, fits, fits | 1]) | random.below(2) * kind.sign_bit(),
+            kind.infinity() | random.pick(&[payload, fits, fits | 1]) | (random.below(2) * kind.sign_bit()),
         );
         // Whole numbers and halves around the ends of I32.
         let whole = random.pick(&[0.0, 1.0, 2147483647.0, 2147483648.0, 16777216.0, 12345.0, 4294967296.0]);

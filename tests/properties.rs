@@ -79,7 +79,7 @@ fn source_words(format: Format, source: SourceType, count: u64, random: &mut Ran
             let payload = random.below(1 << kind.fraction_bits.min(20));
             list[at] = match (source, random.below(2)) {
                 (SourceType::F64, 0) => 0x47ef_ffff_f000_0000 + random.below(1 << 40),
-                _ => kind.infinity() | payload | random.below(2) * kind.sign_bit(),
+                _ => kind.infinity() | payload | (random.below(2) * kind.sign_bit()),
             };
         }
     }
@@ -566,5 +566,42 @@ proptest! {
                 prop_assert_eq!((span.offset, span.bytes), (offset, bytes));
             }
         }
+    }
+}
+
+/// Threads that each own some rows of one payload write the bytes of a single call.
+#[test]
+fn threads_may_share_a_payload() {
+    const ROWS: u64 = 64;
+    const COLUMNS: usize = 200;
+    let mut random = Random(21);
+    let values: Vec<f32> =
+        (0..ROWS as usize * COLUMNS).map(|_| random.below(4096) as f32 / 64.0 - 32.0).collect();
+    for format in GROUPED {
+        let plan = plan(format, &[ROWS, COLUMNS as u64]);
+        let mut whole = vec![0x5a; plan.payload_bytes() as usize];
+        TensorMut::new(plan, &mut whole).unwrap().quantize(&values[..], COLUMNS).unwrap();
+        let mut payload = vec![0xa5; plan.payload_bytes() as usize];
+        std::thread::scope(|scope| {
+            let mut rest = TensorMut::new(plan, &mut payload).unwrap();
+            for cut in [1, 17, 40] {
+                let (mut part, below) = rest.split_at_row(cut).unwrap();
+                rest = below;
+                let values = &values[part.begin() as usize * COLUMNS..];
+                scope.spawn(move || part.quantize(values, COLUMNS).unwrap());
+            }
+            rest.quantize(&values[40 * COLUMNS..], COLUMNS).unwrap();
+        });
+        assert_eq!(payload, whole);
+        let mut expected = vec![0.0f32; values.len()];
+        Tensor::new(plan, &whole).unwrap().decode(&mut expected[..], COLUMNS).unwrap();
+        let mut shared = vec![1.0f32; values.len()];
+        let tensor = Tensor::new(plan, &payload).unwrap();
+        std::thread::scope(|scope| {
+            for (row, out) in (0..).zip(shared.chunks_mut(COLUMNS)) {
+                scope.spawn(move || tensor.rows(row, 1).unwrap().decode(out, COLUMNS).unwrap());
+            }
+        });
+        assert_eq!(shared, expected);
     }
 }

@@ -1,5 +1,8 @@
 //! The generator of the C header, and what the tests of the C interface share.
 
+pub mod ids;
+pub mod script;
+
 use std::path::{Path, PathBuf};
 
 /// The sources of the header, in its order.

@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use safetensors::Dtype;
 
 use crate::assign::{Job, Part};
+use crate::blocks::rows_a_block;
 use crate::checkpoint::SourceTensor;
 use crate::failure::{Failure, Outcome};
 use crate::import::Words;
@@ -18,9 +19,6 @@ use crate::measure::Measure;
 use crate::output::OutputFile;
 use crate::progress;
 use crate::words::{Integers, Values, direct_twin, words};
-
-/// Elements of a block, about: what stays in a core's own cache.
-const BLOCK_ELEMENTS: u64 = 1 << 17;
 
 /// Blocks that a thread works on between two looks at the results.
 const BLOCKS_A_THREAD: usize = 32;
@@ -71,12 +69,6 @@ fn blocks<'j>(index: usize, job: &'j Job<'j>) -> impl Iterator<Item = Block<'j>>
             Block { index, job, part, begin, rows: rows.min(part.rows - begin) }
         })
     })
-}
-
-/// Rows of a block; for NVFP4 whole tiles.
-pub fn rows_a_block(plan: &Plan) -> u64 {
-    let rows = (BLOCK_ELEMENTS / plan.columns()).max(1);
-    if plan.format() == Format::Nvfp4 { rows.next_multiple_of(128) } else { rows }
 }
 
 /// Memory that a thread uses again for every block.

@@ -18,8 +18,13 @@ impl Table {
         }
     }
 
+    /// Adds a row; control characters, which a name may hold, are escaped.
     pub fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
+        let escape = |cell: String| match cell.chars().any(char::is_control) {
+            true => cell.escape_debug().to_string(),
+            false => cell,
+        };
+        self.rows.push(cells.into_iter().map(escape).collect());
     }
 }
 

@@ -1,16 +1,15 @@
 //! `verify`: the directory and every payload, on all cores.
 
-use anstream::println;
 use ninfer_artifact::Object;
 use ninfer_codec::{Error, Tensor};
 use rayon::prelude::*;
 
+use crate::blocks::row_blocks;
 use crate::cli::{Settings, Verify};
-use crate::convert::rows_a_block;
 use crate::failure::{Code, Failure, Outcome};
 use crate::opened::Mapped;
-use crate::progress;
 use crate::table::grouped;
+use crate::{console, progress};
 
 pub fn run(arguments: &Verify, settings: &Settings) -> Outcome<()> {
     progress::start(settings)?;
@@ -32,7 +31,8 @@ pub fn run(arguments: &Verify, settings: &Settings) -> Outcome<()> {
     if lines.is_empty() {
         if !settings.quiet {
             let (count, bytes) = (objects.len(), grouped(file.len() as u64));
-            println!("{}: {count} objects, {bytes} bytes: valid", arguments.file.display());
+            let path = arguments.file.display();
+            console::line(format_args!("{path}: {count} objects, {bytes} bytes: valid"))?;
         }
         return Ok(());
     }
@@ -48,14 +48,10 @@ pub fn run(arguments: &Verify, settings: &Settings) -> Outcome<()> {
 /// The first violation of a tensor in the contract's order, whatever thread meets one first.
 fn first_violation(tensor: &Tensor<'_>, done: impl Fn(u64) + Sync) -> Outcome<Option<Error>> {
     let plan = tensor.plan();
-    let rows = rows_a_block(plan);
     let row_bytes = plan.codes().row_bytes + plan.high().row_bytes + plan.scales().row_bytes;
-    let clean = (0..plan.rows().div_ceil(rows))
-        .into_par_iter()
-        .map(|block| {
+    let clean = row_blocks(plan)
+        .map(|(begin, count)| {
             progress::check()?;
-            let begin = block * rows;
-            let count = rows.min(plan.rows() - begin);
             done(count * row_bytes);
             Ok(tensor.rows(begin, count).and_then(|rows| rows.validate()).is_ok())
         })

@@ -15,11 +15,23 @@ pub fn words<T: Pod>(bytes: &[u8]) -> Cow<'_, [T]> {
         return Cow::Borrowed(words);
     }
     let mut words = vec![T::zeroed(); bytes.len() / size_of::<T>()];
-    bytemuck::cast_slice_mut(&mut words).copy_from_slice(bytes);
-    if cfg!(target_endian = "big") {
-        bytemuck::cast_slice_mut::<T, u8>(&mut words).chunks_mut(size_of::<T>()).for_each(<[u8]>::reverse);
-    }
+    let own: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+    own.copy_from_slice(bytes);
+    swap_on_big_endian::<T>(own);
     Cow::Owned(words)
+}
+
+/// Words as the bytes of a file.
+pub fn to_little_endian<T: Pod>(words: &[T]) -> Vec<u8> {
+    let mut bytes = bytemuck::cast_slice(words).to_vec();
+    swap_on_big_endian::<T>(&mut bytes);
+    bytes
+}
+
+fn swap_on_big_endian<T>(bytes: &mut [u8]) {
+    if cfg!(target_endian = "big") {
+        bytes.chunks_mut(size_of::<T>()).for_each(<[u8]>::reverse);
+    }
 }
 
 /// Floating-point values of a file.

@@ -1,0 +1,272 @@
+//! `diff`: how two artifacts differ, by objects, words and values.
+
+use std::collections::BTreeMap;
+
+use ninfer_artifact::{Artifact, Kind, Object};
+use ninfer_codec::{Error, Format, Tensor, WordsMut};
+use rayon::prelude::*;
+
+use crate::blocks::row_blocks;
+use crate::cli::{Diff, Settings};
+use crate::failure::{Code, Failure, Outcome};
+use crate::opened::Mapped;
+use crate::table::{grouped, shape};
+use crate::words::to_little_endian;
+use crate::{console, progress};
+
+pub fn run(arguments: &Diff, settings: &Settings) -> Outcome<()> {
+    progress::start(settings)?;
+    let (a, b) = (Mapped::open(&arguments.a)?, Mapped::open(&arguments.b)?);
+    let (a, b) = (a.artifact()?, b.artifact()?);
+    let mut lines = Vec::new();
+    let (left, right) = (a.directory().identity(), b.directory().identity());
+    if left != right {
+        lines.push(format!(
+            "identity: model {:?}, weights {:?} / model {:?}, weights {:?}",
+            left.model_id, left.weights_id, right.model_id, right.weights_id
+        ));
+    }
+    let (in_a, in_b) = (by_name(&a), by_name(&b));
+    let only = |these: &BTreeMap<&str, _>, those: &BTreeMap<&str, _>, path: &std::path::Path| {
+        let missing = these.keys().filter(|name| !those.contains_key(*name));
+        missing.map(|name| format!("{name:?}: only in {}", path.display())).collect::<Vec<_>>()
+    };
+    lines.extend(only(&in_a, &in_b, &arguments.a));
+    lines.extend(only(&in_b, &in_a, &arguments.b));
+    let common: Vec<_> = in_a.iter().filter_map(|(name, left)| Some((name, left, in_b.get(name)?))).collect();
+    let bar = progress::bar(settings, common.iter().map(|(_, left, _)| left.bytes()).sum());
+    let compared = common
+        .par_iter()
+        .map(|(name, left, right)| {
+            let difference = compare(&a, left, &b, right)?;
+            bar.inc(left.bytes());
+            Ok(difference.map(|line| format!("{name:?}: {line}")))
+        })
+        .collect::<Outcome<Vec<_>>>()?;
+    bar.finish_and_clear();
+    let same = compared.iter().filter(|line| line.is_none()).count();
+    lines.extend(compared.into_iter().flatten());
+    for line in &lines {
+        console::line(line)?;
+    }
+    match lines.len() {
+        0 if settings.quiet => Ok(()),
+        0 => console::line(format_args!("{same} objects are the same")),
+        count => {
+            let line = format!("{count} differences, {same} objects are the same");
+            Err(Failure { code: Code::Found, lines: vec![line] })
+        }
+    }
+}
+
+fn by_name<'a>(artifact: &'a Artifact<'_>) -> BTreeMap<&'a str, &'a Object> {
+    artifact.directory().objects().iter().map(|object| (object.name(), object)).collect()
+}
+
+/// Says how two objects of one name differ; `None` where they do not.
+fn compare(a: &Artifact<'_>, left: &Object, b: &Artifact<'_>, right: &Object) -> Outcome<Option<String>> {
+    let describe = |object: &Object| match object.kind() {
+        Kind::Tensor { shape: dimensions, plan } => format!("{} {}", plan.format(), shape(dimensions)),
+        Kind::Resource { encoding } => format!("{} of {} bytes", encoding.name(), grouped(object.bytes())),
+    };
+    let same_kind = left.kind() == right.kind() && left.bytes() == right.bytes();
+    if same_kind && a.payload(left) == b.payload(right) {
+        return Ok(None);
+    }
+    let header = if same_kind { String::new() } else { format!("{} / {}", describe(left), describe(right)) };
+    let (Some(one), Some(other)) = (a.tensor(left), b.tensor(right)) else {
+        return Ok(Some(if same_kind { "bytes differ".into() } else { header }));
+    };
+    if one.plan().rows() != other.plan().rows() || one.plan().columns() != other.plan().columns() {
+        return Ok(Some(header));
+    }
+    let blocks = row_blocks(if one.plan().format() == Format::Nvfp4 { one.plan() } else { other.plan() });
+    let differences = blocks
+        .map(|(begin, count)| {
+            progress::check()?;
+            let fail = |error: Error| {
+                Failure::refused(format!("object {:?}: {error}; see what verify says", left.name()))
+            };
+            let (one, other) =
+                (one.rows(begin, count).map_err(fail)?, other.rows(begin, count).map_err(fail)?);
+            Difference::of(&one, &other).map_err(fail)
+        })
+        .collect::<Outcome<Vec<_>>>()?;
+    let total = differences.into_iter().fold(Difference::default(), Difference::then);
+    Ok(Some(
+        [header, total.to_string()]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("; "),
+    ))
+}
+
+/// How some rows of two tensors differ.
+#[derive(Default)]
+struct Difference {
+    /// Words that differ, of how many; absent where the formats are not the same.
+    codes: Option<(u64, u64)>,
+    scales: Option<(u64, u64)>,
+    divisor: bool,
+    /// Values that differ, of how many; absent where a side has no float values.
+    values: Option<(u64, u64)>,
+    largest: f64,
+    largest_at: (u64, u64),
+}
+
+impl Difference {
+    fn of(one: &Tensor<'_>, other: &Tensor<'_>) -> Result<Self, Error> {
+        let mut difference = Self::default();
+        if one.plan().format() == other.plan().format() {
+            let (one, other) = (Words::of(one)?, Words::of(other)?);
+            difference.codes = Some(one.codes_that_differ(&other));
+            difference.scales = (!one.scales.is_empty()).then(|| count(&one.scales, &other.scales));
+            difference.divisor = one.divisor != other.divisor;
+        }
+        if one.plan().format() != Format::I32 && other.plan().format() != Format::I32 {
+            let (left, right) = (values(one)?, values(other)?);
+            let columns = one.plan().columns();
+            let differ = |(a, b): (&f32, &f32)| a.to_bits() != b.to_bits();
+            let number = left.iter().zip(&right).filter(|&pair| differ(pair)).count() as u64;
+            difference.values = Some((number, left.len() as u64));
+            for (index, (&a, &b)) in (0..).zip(left.iter().zip(&right)) {
+                let distance = (f64::from(a) - f64::from(b)).abs();
+                if distance > difference.largest {
+                    difference.largest = distance;
+                    difference.largest_at = (one.begin() + index / columns, index % columns);
+                }
+            }
+        }
+        Ok(difference)
+    }
+
+    /// Adds the rows that follow.
+    fn then(self, next: Self) -> Self {
+        let add = |a: Option<(u64, u64)>, b: Option<(u64, u64)>| match (a, b) {
+            (Some(a), Some(b)) => Some((a.0 + b.0, a.1 + b.1)),
+            (a, b) => a.or(b),
+        };
+        let larger = next.largest > self.largest;
+        Self {
+            codes: add(self.codes, next.codes),
+            scales: add(self.scales, next.scales),
+            divisor: self.divisor || next.divisor,
+            values: add(self.values, next.values),
+            largest: if larger { next.largest } else { self.largest },
+            largest_at: if larger { next.largest_at } else { self.largest_at },
+        }
+    }
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut parts = Vec::new();
+        for (name, count) in [("codes", self.codes), ("scales", self.scales)] {
+            if let Some((differ, all)) = count {
+                parts.push(format!("{name}: {} of {} differ", grouped(differ), grouped(all)));
+            }
+        }
+        if self.divisor {
+            parts.push("the divisors differ".into());
+        }
+        if let Some((differ, all)) = self.values {
+            let (row, column) = self.largest_at;
+            parts.push(match differ {
+                0 => "no value differs".into(),
+                _ => format!(
+                    "values: {} of {} differ, by at most {:.3e} at row {row}, column {column}",
+                    grouped(differ),
+                    grouped(all),
+                    self.largest
+                ),
+            });
+        }
+        f.write_str(&parts.join("; "))
+    }
+}
+
+/// The natural words of some rows.
+struct Words {
+    codes: Vec<u8>,
+    /// Bits of one code word.
+    code_bits: u32,
+    scales: Vec<u16>,
+    divisor: u32,
+}
+
+impl Words {
+    fn of(view: &Tensor<'_>) -> Result<Self, Error> {
+        let plan = view.plan();
+        let elements = (view.count() * plan.columns()) as usize;
+        let groups = (view.count() * plan.logical_groups()) as usize;
+        let mut words = Self {
+            codes: Vec::new(),
+            code_bits: plan.format().descriptor().code_bits,
+            scales: Vec::new(),
+            divisor: 0,
+        };
+        match plan.format() {
+            Format::Bf16 => {
+                let mut own = vec![0; elements];
+                view.unpack(WordsMut::Bf16(&mut own))?;
+                words.codes = to_little_endian(&own);
+            }
+            Format::Fp32 => {
+                let mut own = vec![0; elements];
+                view.unpack(WordsMut::Fp32(&mut own))?;
+                words.codes = to_little_endian(&own);
+            }
+            Format::I32 => {
+                let mut own = vec![0; elements];
+                view.unpack(WordsMut::I32(&mut own))?;
+                words.codes = to_little_endian(&own);
+            }
+            Format::Nvfp4 => {
+                let mut scales = vec![0u8; groups];
+                words.codes = vec![0; elements / 2];
+                let divisor = &mut words.divisor;
+                view.unpack(WordsMut::Nvfp4 { codes: &mut words.codes, scales: &mut scales, divisor })?;
+                words.scales = scales.into_iter().map(u16::from).collect();
+            }
+            Format::Fp8E4M3FnRowBf16S => {
+                words.codes = vec![0; elements];
+                words.scales = vec![0; groups];
+                view.unpack(WordsMut::Fp8Row { codes: &mut words.codes, scales: &mut words.scales })?;
+            }
+            Format::Q4G64F16S | Format::Q5G64F16S | Format::Q6G64F16S | Format::W8G32F16S => {
+                let mut codes = vec![0i8; elements];
+                words.scales = vec![0; groups];
+                view.unpack(WordsMut::Grouped { codes: &mut codes, scales: &mut words.scales })?;
+                words.codes = to_little_endian(&codes);
+                words.code_bits = 8; // unpacked to a byte each
+            }
+        }
+        Ok(words)
+    }
+
+    fn codes_that_differ(&self, other: &Self) -> (u64, u64) {
+        match self.code_bits {
+            4 => {
+                let differ =
+                    |(a, b): (&u8, &u8)| u64::from((a ^ b) & 0xf != 0) + u64::from((a ^ b) >> 4 != 0);
+                (self.codes.iter().zip(&other.codes).map(differ).sum(), self.codes.len() as u64 * 2)
+            }
+            16 => count(self.codes.as_chunks::<2>().0, other.codes.as_chunks::<2>().0),
+            32 => count(self.codes.as_chunks::<4>().0, other.codes.as_chunks::<4>().0),
+            _ => count(&self.codes, &other.codes),
+        }
+    }
+}
+
+/// How many words differ, of how many.
+fn count<T: PartialEq>(one: &[T], other: &[T]) -> (u64, u64) {
+    (one.iter().zip(other).filter(|(a, b)| a != b).count() as u64, one.len() as u64)
+}
+
+fn values(view: &Tensor<'_>) -> Result<Vec<f32>, Error> {
+    let columns = view.plan().columns() as usize;
+    let mut values = vec![0.0; view.count() as usize * columns];
+    view.decode(&mut values[..], columns)?;
+    Ok(values)
+}

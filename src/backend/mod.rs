@@ -6,7 +6,9 @@
 //! `portable` runs. No backend's result depends on the host's float mode.
 
 mod detect;
+mod nvfp4_tables;
 mod portable;
+mod run;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86_64;
@@ -14,18 +16,37 @@ mod x86_64;
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use detect::select;
 pub(crate) use detect::{Backend, active};
+pub(crate) use nvfp4_tables::Nvfp4Tables;
+pub(crate) use run::Stores;
 
-pub(crate) use portable::{decode_fp8_row, decode_grouped_row, decode_nvfp4_row, decode_nvfp4_row_f64};
+#[cfg(target_arch = "x86_64")]
+use x86_64::decode::{self as simd, Simd};
 
-use crate::format::{binary16, direct};
+use crate::format::{Format, binary16, direct};
 
 /// Narrows the binary32 word of a decoded value to an output type, rounding once.
-pub(crate) trait Narrow {
+pub(crate) trait Narrow: Lanes {
     /// The output type's words.
-    type Word: Copy + Default;
+    type Word: NarrowWord;
     /// Rounds to nearest, ties to even.
     fn narrow(f32_bits: u32) -> Self::Word;
 }
+
+/// What vectors ask of an output type.
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::Lanes;
+
+/// What vectors ask of an output type: nothing here.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) trait Lanes {}
+#[cfg(not(target_arch = "x86_64"))]
+impl<T> Lanes for T {}
+
+/// A word that NVFP4 decodes to.
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::decode::Nvfp4Word as NarrowWord;
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use nvfp4_tables::TableWord as NarrowWord;
 
 /// To binary32: as it is.
 pub(crate) struct ToF32;
@@ -58,7 +79,7 @@ impl Narrow for ToF16 {
     }
 }
 
-/// A row of a grouped tensor, from the first group of a column range on.
+/// Groups of a grouped tensor: a row's from the first of a column range on, and what follows them.
 pub(crate) struct GroupedRow<'a> {
     pub base: &'a [u8],
     pub high: &'a [u8],
@@ -73,4 +94,75 @@ pub(crate) struct Nvfp4Row<'a> {
     pub scales: &'a [u8],
     /// The range's first group.
     pub first_group: usize,
+}
+
+impl Nvfp4Row<'_> {
+    /// The scale word of a group of the row.
+    #[inline]
+    pub(crate) fn scale(&self, group: usize) -> u8 {
+        self.scales.get(group / 4 * 512 + group % 4).copied().unwrap_or(0)
+    }
+}
+
+/// The vector backend that runs, if it is one.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn vectors() -> Option<Simd> {
+    match active() {
+        Backend::Portable => None,
+        Backend::Avx2 => Some(Simd::Avx2),
+        Backend::Avx512 => Some(Simd::Avx512),
+    }
+}
+
+/// Decodes groups of one of the four grouped formats, under legal scales; any other format writes nothing.
+/// The last group may be cut short by the end of `out`; the planes hold all of it.
+pub(crate) fn decode_grouped<N: Narrow>(
+    format: Format,
+    row: &GroupedRow<'_>,
+    out: &mut [N::Word],
+    stores: &Stores,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vectors) = vectors() {
+        return simd::decode_grouped::<N>(vectors, format, row, out, stores);
+    }
+    let _ = stores;
+    portable::decode_grouped_row::<N>(format, row, out);
+}
+
+/// Decodes FP8 codes, as many as `out` has words, under one legal row scale.
+pub(crate) fn decode_fp8_row<N: Narrow>(codes: &[u8], scale: u16, out: &mut [N::Word], stores: &Stores) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vectors) = vectors() {
+        return simd::decode_fp8::<N>(vectors, codes, scale, out, stores);
+    }
+    let _ = stores;
+    portable::decode_fp8_row::<N>(codes, scale, out);
+}
+
+/// Decodes codes of an NVFP4 row, as many as `out` has words; all scales of the row's quads of groups are there.
+pub(crate) fn decode_nvfp4_row<W: NarrowWord>(
+    row: &Nvfp4Row<'_>,
+    tables: &mut Nvfp4Tables<W>,
+    out: &mut [W],
+    stores: &Stores,
+) {
+    let tables = tables.of_row(row, out.len());
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vectors) = vectors() {
+        return simd::decode_nvfp4(vectors, row, tables, out, stores);
+    }
+    let _ = stores;
+    portable::decode_nvfp4_row(row, tables, out);
+}
+
+/// Widens little-endian BF16 words to binary32 words, as many as `out` has.
+pub(crate) fn widen_bf16(source: &[u8], out: &mut [u32], stores: &Stores) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vectors) = vectors() {
+        return simd::widen_bf16(vectors, source, out, stores);
+    }
+    let _ = stores;
+    portable::widen_bf16(source, out);
 }

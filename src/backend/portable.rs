@@ -1,8 +1,9 @@
 //! The portable backend: plain Rust, always compiled, the reference that every other backend is compared with.
 
+use super::nvfp4_tables::Tables;
 use super::{GroupedRow, Narrow, Nvfp4Row};
-use crate::format::nvfp4::{GROUP, Quotients};
-use crate::format::{Format, e4m3fn, fp8_row, grouped};
+use crate::format::nvfp4::GROUP;
+use crate::format::{Format, direct, e4m3fn, fp8_row, grouped};
 use crate::layout::row_split::{unpack_q4, unpack_q5, unpack_q6, unpack_w8};
 
 /// Decodes a row of one of the four grouped formats; any other format writes nothing.
@@ -47,7 +48,7 @@ pub(crate) fn decode_fp8_row<N: Narrow>(codes: &[u8], scale: u16, out: &mut [N::
 
 /// Row scales between 2^-100 and 2^100, and zero: no product is subnormal or overflows, so the host's float
 /// modes cannot touch the multiplication.
-fn is_plain_scale(scale: u16) -> bool {
+pub(super) fn is_plain_scale(scale: u16) -> bool {
     const LOW: u16 = (127 - 100) << 7;
     const HIGH: u16 = (127 + 100) << 7;
     scale == 0 || (LOW..HIGH).contains(&scale)
@@ -63,32 +64,23 @@ fn fp8_product(code: u8, scale: u16) -> u32 {
     }
 }
 
-/// Decodes a row of NVFP4 under legal scales.
-pub(crate) fn decode_nvfp4_row<N: Narrow>(row: &Nvfp4Row<'_>, quotients: &Quotients, out: &mut [N::Word]) {
-    look_up(row, out, |scale| quotients.group_f32_bits(scale), N::narrow);
-}
-
-/// Decodes a row of NVFP4 under legal scales to binary64 words.
-pub(crate) fn decode_nvfp4_row_f64(row: &Nvfp4Row<'_>, quotients: &Quotients, out: &mut [u64]) {
-    look_up(row, out, |scale| quotients.group_f64_bits(scale), |bits| bits);
-}
-
-#[inline]
-#[expect(clippy::indexing_slicing, reason = "a masked index into 16 entries")]
-fn look_up<Bits: Copy, Word>(
-    row: &Nvfp4Row<'_>,
-    out: &mut [Word],
-    group_table: impl Fn(u8) -> [Bits; 16],
-    narrow: impl Fn(Bits) -> Word,
-) {
+/// Decodes a row of NVFP4 under the scales that the tables hold.
+#[expect(clippy::indexing_slicing, reason = "masked indices into 128 and 16 entries")]
+pub(crate) fn decode_nvfp4_row<W: Copy>(row: &Nvfp4Row<'_>, tables: &Tables<W>, out: &mut [W]) {
     let groups = row.codes.chunks(GROUP / 2).zip(out.chunks_mut(GROUP));
     for (group, (codes, out)) in (row.first_group..).zip(groups) {
-        let scale = row.scales.get(group / 4 * 512 + group % 4).copied().unwrap_or(0);
-        let table = group_table(scale);
+        let words = &tables[usize::from(row.scale(group) & 0x7f)];
         for (pair, byte) in out.chunks_mut(2).zip(codes) {
             for (word, code) in pair.iter_mut().zip([byte & 0xf, byte >> 4]) {
-                *word = narrow(table[usize::from(code)]);
+                *word = words[usize::from(code & 0xf)];
             }
         }
+    }
+}
+
+/// Widens little-endian BF16 words.
+pub(crate) fn widen_bf16(source: &[u8], out: &mut [u32]) {
+    for (word, bytes) in out.iter_mut().zip(source.as_chunks().0) {
+        *word = direct::bf16_to_f32_bits(u16::from_le_bytes(*bytes));
     }
 }

@@ -16,7 +16,7 @@ use core::ops::Range;
 use bytemuck::cast_slice_mut;
 
 use crate::backend::{
-    self, GroupedRow, Narrow, NarrowWord, Nvfp4Row, Nvfp4Tables, Stores, ToBf16, ToF16, ToF32,
+    self, Fp8Rows, GroupedRow, Narrow, Nvfp4Rows, Stores, ToBf16, ToF16, ToF32, nvfp4_tables,
 };
 use crate::check;
 use crate::columns::Columns;
@@ -182,9 +182,11 @@ impl Tensor<'_> {
                 Ok(())
             }
             Category::BlockScaled => {
-                let quads = from(self.nvfp4_row(row, columns).scales, groups.start / 4, 512).chunks(512);
+                let quads =
+                    from(self.nvfp4_rows(row, columns).row_scales(0), groups.start / 4, 512).chunks(512);
                 let quads = quads.take((groups.end.div_ceil(4) - groups.start / 4) as usize);
-                if quads.fold(true, |legal, quad| legal & quad.get(..4).is_some_and(check::are_block_scales)) {
+                if quads.fold(true, |legal, quad| legal & quad.get(..4).is_some_and(check::are_block_scales))
+                {
                     return Ok(());
                 }
                 for group in groups {
@@ -205,10 +207,20 @@ impl Tensor<'_> {
             Output::F64(out) => {
                 let out = cast_slice_mut(out);
                 let stores = Stores::new(output_bytes::<u64>(&rows, columns));
-                let tables = Nvfp4Tables::to_f64(self.divisor_word(), rows.count() * self.groups(columns));
-                self.decode_nvfp4(rows, columns, tables, out, stride, &stores);
+                let mut tables = nvfp4_tables::to_f64(self.divisor_word());
+                let adjacent = self.are_adjacent(columns, stride);
+                for (row, out) in (Runs { rows, adjacent, columns, stride, out }) {
+                    let rows = self.nvfp4_rows(row, columns);
+                    backend::decode_nvfp4(&rows, tables.of_rows(&rows, out.len()), out, &stores);
+                }
             }
         }
+    }
+
+    /// Whether rows follow one another in the output and, without padding between them, in every plane.
+    fn are_adjacent(&self, columns: Columns, stride: usize) -> bool {
+        let padded = self.plan.padded_columns();
+        stride as u64 == padded && columns.count() == padded
     }
 
     fn decode_words<N: Narrow>(&self, rows: Rows<'_>, columns: Columns, out: &mut [N::Word], stride: usize)
@@ -218,13 +230,17 @@ impl Tensor<'_> {
         let plan = &self.plan;
         let format = plan.format();
         let stores = Stores::new(output_bytes::<N::Word>(&rows, columns));
-        // Rows that follow one another in the output and, without padding between them, in every plane.
-        let adjacent = stride as u64 == plan.padded_columns() && columns.count() == plan.padded_columns();
+        let adjacent = self.are_adjacent(columns, stride);
         match format {
             Format::Bf16 | Format::Fp32 | Format::I32 => {
                 let word_bytes = format.descriptor().code_bits as usize / 8;
                 for (row, out) in (Runs { rows, adjacent, columns, stride, out }) {
-                    DirectWord::copy(self.codes_from(row, columns.begin, word_bytes), word_bytes, out, &stores);
+                    DirectWord::copy(
+                        self.codes_from(row, columns.begin, word_bytes),
+                        word_bytes,
+                        out,
+                        &stores,
+                    );
                 }
             }
             Format::Q4G64F16S | Format::Q5G64F16S | Format::Q6G64F16S | Format::W8G32F16S => {
@@ -233,37 +249,26 @@ impl Tensor<'_> {
                 }
             }
             Format::Nvfp4 => {
-                let groups = rows.count() * self.groups(columns);
-                let tables = Nvfp4Tables::narrowed::<N>(self.divisor_word(), groups);
-                self.decode_nvfp4(rows, columns, tables, out, stride, &stores);
+                let groups = rows.count() * columns.count().div_ceil(nvfp4::GROUP as u64);
+                let mut tables = nvfp4_tables::narrowed::<N>(self.divisor_word(), groups);
+                for (row, out) in (Runs { rows, adjacent, columns, stride, out }) {
+                    let rows = self.nvfp4_rows(row, columns);
+                    backend::decode_nvfp4(&rows, tables.of_rows(&rows, out.len()), out, &stores);
+                }
             }
             Format::Fp8E4M3FnRowBf16S => {
-                for (row, out) in (Runs { rows, adjacent: false, columns, stride, out }) {
+                let adjacent = adjacent && plan.columns().is_multiple_of(backend::FP8_UNIT as u64);
+                for (row, out) in (Runs { rows, adjacent, columns, stride, out }) {
                     let codes = self.codes_from(row, columns.begin, 1);
-                    let codes = codes.get(..out.len()).unwrap_or(codes);
-                    backend::decode_fp8_row::<N>(codes, self.row_scale(row), out, &stores);
+                    let rows = Fp8Rows {
+                        codes: codes.get(..out.len()).unwrap_or(codes),
+                        columns: columns.count() as usize,
+                        scales: from(self.scales, row - self.begin, SCALE_BYTES),
+                    };
+                    backend::decode_fp8::<N>(&rows, out, &stores);
                 }
             }
         }
-    }
-
-    fn decode_nvfp4<W: NarrowWord>(
-        &self,
-        rows: Rows<'_>,
-        columns: Columns,
-        mut tables: Nvfp4Tables<W>,
-        out: &mut [W],
-        stride: usize,
-        stores: &Stores,
-    ) {
-        for (row, out) in (Runs { rows, adjacent: false, columns, stride, out }) {
-            backend::decode_nvfp4_row(&self.nvfp4_row(row, columns), &mut tables, out, stores);
-        }
-    }
-
-    /// Groups that the columns touch.
-    fn groups(&self, columns: Columns) -> u64 {
-        columns.count().div_ceil(self.plan.format().column_step())
     }
 
     /// The codes plane from an entry of a row on, to the end of the view.
@@ -283,13 +288,17 @@ impl Tensor<'_> {
         }
     }
 
-    fn nvfp4_row(&self, row: u64, columns: Columns) -> Nvfp4Row<'_> {
+    fn nvfp4_rows(&self, row: u64, columns: Columns) -> Nvfp4Rows<'_> {
         let first_row = self.begin - self.begin % blockscale::TILE_ROWS;
-        let offset = blockscale::scale_offset(row - first_row, 0, self.plan.logical_groups());
-        Nvfp4Row {
+        let groups = self.plan.logical_groups();
+        let (tile, in_tile) = ((row - first_row) / blockscale::TILE_ROWS, row % blockscale::TILE_ROWS);
+        let offset = blockscale::scale_offset(tile * blockscale::TILE_ROWS, 0, groups);
+        Nvfp4Rows {
             codes: self.codes_from(row, columns.begin / 2, 1),
             scales: from(self.scales, offset, 1),
+            first_row: in_tile as usize,
             first_group: (columns.begin / nvfp4::GROUP as u64) as usize,
+            groups: groups as usize,
         }
     }
 }

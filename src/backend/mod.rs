@@ -6,7 +6,7 @@
 //! `portable` runs. No backend's result depends on the host's float mode.
 
 mod detect;
-mod nvfp4_tables;
+pub(crate) mod nvfp4_tables;
 mod portable;
 mod run;
 #[cfg(target_arch = "x86_64")]
@@ -16,13 +16,14 @@ mod x86_64;
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use detect::select;
 pub(crate) use detect::{Backend, active};
-pub(crate) use nvfp4_tables::Nvfp4Tables;
 pub(crate) use run::Stores;
 
 #[cfg(target_arch = "x86_64")]
 use x86_64::decode::{self as simd, Simd};
 
+use self::nvfp4_tables::Tables;
 use crate::format::{Format, binary16, direct};
+use crate::layout::blockscale;
 
 /// Narrows the binary32 word of a decoded value to an output type, rounding once.
 pub(crate) trait Narrow: Lanes {
@@ -42,11 +43,11 @@ pub(crate) trait Lanes {}
 #[cfg(not(target_arch = "x86_64"))]
 impl<T> Lanes for T {}
 
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use nvfp4_tables::TableWord as NarrowWord;
 /// A word that NVFP4 decodes to.
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::decode::Nvfp4Word as NarrowWord;
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) use nvfp4_tables::TableWord as NarrowWord;
 
 /// To binary32: as it is.
 pub(crate) struct ToF32;
@@ -86,21 +87,39 @@ pub(crate) struct GroupedRow<'a> {
     pub scales: &'a [u8],
 }
 
-/// A row of an NVFP4 tensor.
-pub(crate) struct Nvfp4Row<'a> {
-    /// Code pairs from the first column of the range on.
+/// FP8 rows of a multiple of this many columns can be decoded as one run.
+pub(crate) const FP8_UNIT: usize = 64;
+
+/// Rows of an FP8 tensor: a part of one, or whole ones of a multiple of 64 columns that follow one another.
+pub(crate) struct Fp8Rows<'a> {
     pub codes: &'a [u8],
-    /// The scale plane from the row's group 0 on: group `g` is at `g / 4 * 512 + g % 4`.
+    /// Columns of a row, from the first of a column range on.
+    pub columns: usize,
+    /// The scale words, from that of the first row on.
     pub scales: &'a [u8],
-    /// The range's first group.
-    pub first_group: usize,
 }
 
-impl Nvfp4Row<'_> {
-    /// The scale word of a group of the row.
+/// Rows of an NVFP4 tensor: a part of one, or whole ones that follow one another.
+pub(crate) struct Nvfp4Rows<'a> {
+    /// Code pairs from the first column of the range on.
+    pub codes: &'a [u8],
+    /// The scale plane from the first row's tile on.
+    pub scales: &'a [u8],
+    /// The first row, counted from the tile's.
+    pub first_row: usize,
+    /// The range's first group.
+    pub first_group: usize,
+    /// Groups of a whole row.
+    pub groups: usize,
+}
+
+impl<'a> Nvfp4Rows<'a> {
+    /// The scale plane from group 0 of a row on, by its number after the first: group `g` is at
+    /// `g / 4 * 512 + g % 4`.
     #[inline]
-    pub(crate) fn scale(&self, group: usize) -> u8 {
-        self.scales.get(group / 4 * 512 + group % 4).copied().unwrap_or(0)
+    pub(crate) fn row_scales(&self, row: usize) -> &'a [u8] {
+        let offset = blockscale::scale_offset((self.first_row + row) as u64, 0, self.groups as u64);
+        self.scales.get(offset as usize..).unwrap_or(&[])
     }
 }
 
@@ -131,30 +150,33 @@ pub(crate) fn decode_grouped<N: Narrow>(
     portable::decode_grouped_row::<N>(format, row, out);
 }
 
-/// Decodes FP8 codes, as many as `out` has words, under one legal row scale.
-pub(crate) fn decode_fp8_row<N: Narrow>(codes: &[u8], scale: u16, out: &mut [N::Word], stores: &Stores) {
+/// Decodes FP8 codes, as many as `out` has words, under legal row scales.
+pub(crate) fn decode_fp8<N: Narrow>(rows: &Fp8Rows<'_>, out: &mut [N::Word], stores: &Stores) {
     #[cfg(target_arch = "x86_64")]
     if let Some(vectors) = vectors() {
-        return simd::decode_fp8::<N>(vectors, codes, scale, out, stores);
+        return simd::decode_fp8::<N>(vectors, rows, out, stores);
     }
     let _ = stores;
-    portable::decode_fp8_row::<N>(codes, scale, out);
+    let codes = rows.codes.chunks(rows.columns.max(1)).zip(out.chunks_mut(rows.columns.max(1)));
+    for ((codes, out), scale) in codes.zip(rows.scales.as_chunks().0) {
+        portable::decode_fp8_row::<N>(codes, u16::from_le_bytes(*scale), out);
+    }
 }
 
-/// Decodes codes of an NVFP4 row, as many as `out` has words; all scales of the row's quads of groups are there.
-pub(crate) fn decode_nvfp4_row<W: NarrowWord>(
-    row: &Nvfp4Row<'_>,
-    tables: &mut Nvfp4Tables<W>,
+/// Decodes NVFP4 codes, as many as `out` has words. The codes go to the end of a row at least; the tables hold the
+/// words of the scales that stand over them.
+pub(crate) fn decode_nvfp4<W: NarrowWord>(
+    rows: &Nvfp4Rows<'_>,
+    tables: &Tables<W>,
     out: &mut [W],
     stores: &Stores,
 ) {
-    let tables = tables.of_row(row, out.len());
     #[cfg(target_arch = "x86_64")]
     if let Some(vectors) = vectors() {
-        return simd::decode_nvfp4(vectors, row, tables, out, stores);
+        return simd::decode_nvfp4(vectors, rows, tables, out, stores);
     }
     let _ = stores;
-    portable::decode_nvfp4_row(row, tables, out);
+    portable::decode_nvfp4(rows, tables, out);
 }
 
 /// Widens little-endian BF16 words to binary32 words, as many as `out` has.

@@ -1,7 +1,7 @@
 //! The portable backend: plain Rust, always compiled, the reference that every other backend is compared with.
 
 use super::nvfp4_tables::Tables;
-use super::{GroupedRow, Narrow, Nvfp4Row};
+use super::{GroupedRow, Narrow, Nvfp4Rows};
 use crate::format::nvfp4::GROUP;
 use crate::format::{Format, direct, e4m3fn, fp8_row, grouped};
 use crate::layout::row_split::{unpack_q4, unpack_q5, unpack_q6, unpack_w8};
@@ -64,18 +64,34 @@ fn fp8_product(code: u8, scale: u16) -> u32 {
     }
 }
 
-/// Decodes a row of NVFP4 under the scales that the tables hold.
-#[expect(clippy::indexing_slicing, reason = "masked indices into 128 and 16 entries")]
-pub(crate) fn decode_nvfp4_row<W: Copy>(row: &Nvfp4Row<'_>, tables: &Tables<W>, out: &mut [W]) {
-    let groups = row.codes.chunks(GROUP / 2).zip(out.chunks_mut(GROUP));
-    for (group, (codes, out)) in (row.first_group..).zip(groups) {
-        let words = &tables[usize::from(row.scale(group) & 0x7f)];
-        for (pair, byte) in out.chunks_mut(2).zip(codes) {
-            for (word, code) in pair.iter_mut().zip([byte & 0xf, byte >> 4]) {
-                *word = words[usize::from(code & 0xf)];
+/// Decodes rows of NVFP4 under the scales that the tables hold.
+pub(crate) fn decode_nvfp4<W: Copy>(rows: &Nvfp4Rows<'_>, tables: &Tables<W>, out: &mut [W]) {
+    let columns = (rows.groups - rows.first_group) * GROUP;
+    let parts = rows.codes.chunks((columns / 2).max(1)).zip(out.chunks_mut(columns.max(1)));
+    for (row, (codes, out)) in parts.enumerate() {
+        let scales = rows.row_scales(row);
+        let groups = codes.chunks(GROUP / 2).zip(out.chunks_mut(GROUP));
+        for (group, (codes, out)) in (rows.first_group..).zip(groups) {
+            let words = entry(tables, scales.get(group / 4 * 512 + group % 4).copied().unwrap_or(0));
+            for (pair, byte) in out.chunks_mut(2).zip(codes) {
+                for (word, code) in pair.iter_mut().zip([byte & 0xf, byte >> 4]) {
+                    *word = word_of(words, code);
+                }
             }
         }
     }
+}
+
+#[inline]
+#[expect(clippy::indexing_slicing, reason = "a masked index into 128 entries")]
+fn entry<W>(tables: &Tables<W>, scale: u8) -> &[W; 16] {
+    &tables[usize::from(scale & 0x7f)]
+}
+
+#[inline]
+#[expect(clippy::indexing_slicing, reason = "a masked index into 16 entries")]
+fn word_of<W: Copy>(words: &[W; 16], code: u8) -> W {
+    words[usize::from(code & 0xf)]
 }
 
 /// Widens little-endian BF16 words.

@@ -114,7 +114,8 @@ fn run_streaming(units: &dyn Units, out: &mut [u8]) {
         out = below;
         held = rest.len();
         // Move what is held to right before the next piece: with it, all of the last line's length.
-        let Some(last) = staging.0.get(..LINE + made).and_then(|made| made.last_chunk::<LINE>()).copied() else {
+        let Some(last) = staging.0.get(..LINE + made).and_then(|made| made.last_chunk::<LINE>()).copied()
+        else {
             return;
         };
         if let Some(before) = staging.0.first_chunk_mut() {

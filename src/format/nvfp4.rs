@@ -86,8 +86,6 @@ pub(crate) struct Quotients {
     divisor: u32,
     /// Indexed by `m`, then by code significand: 1 or 1.5; `None` where a result can leave the normal range.
     f32_bits: Option<[[u32; 2]; 8]>,
-    /// The same in binary64, whose normal range no quotient leaves.
-    f64_bits: [[u64; 2]; 8],
 }
 
 /// Code words of 1.0 and 1.5, and the scale word of 1.0.
@@ -103,8 +101,7 @@ impl Quotients {
         let f32_bits = (LOW..HIGH)
             .contains(&divisor)
             .then(|| significands(|code, scale| quotient_f32_bits(code, scale, divisor)));
-        let f64_bits = significands(|code, scale| quotient_f64_bits(code, scale, divisor));
-        Self { divisor, f32_bits, f64_bits }
+        Self { divisor, f32_bits }
     }
 
     /// The binary32 words of all 16 codes under one scale.
@@ -139,11 +136,43 @@ impl Quotients {
         with_signs(magnitudes, 1 << 31)
     }
 
+    /// The binary32 words of all 16 codes under every scale, the last of which is a NaN and means nothing.
+    pub(crate) fn all_f32_bits(&self) -> [[u32; 16]; 128] {
+        // Where no result leaves the normal range, scales from 16 on give what the one 8 before gives, doubled.
+        const SCALES_A_BINADE: usize = 8;
+        const FIRST_DOUBLED: usize = 2 * SCALES_A_BINADE;
+        let mut words = [[0; 16]; 128];
+        let first = if self.f32_bits.is_some() { FIRST_DOUBLED } else { words.len() };
+        for (scale, words) in (0..).zip(words.iter_mut().take(first)) {
+            *words = self.group_f32_bits(scale);
+        }
+        let mut rest = words.get_mut(first - SCALES_A_BINADE..).unwrap_or_default();
+        while let Some((known, next)) = rest.split_first_chunk_mut::<SCALES_A_BINADE>() {
+            for (next, known) in next.iter_mut().zip(known) {
+                for (next, known) in next.iter_mut().zip(known) {
+                    let nonzero = u32::from(*known << 1 != 0);
+                    *next = known.wrapping_add(nonzero << 23);
+                }
+            }
+            rest = next;
+        }
+        words
+    }
+}
+
+/// All quotients of one divisor in binary64; see [`Quotients`]. None leaves the normal range.
+pub(crate) struct Quotients64([[u64; 2]; 8]);
+
+impl Quotients64 {
+    pub(crate) fn new(divisor: u32) -> Self {
+        Self(significands(|code, scale| quotient_f64_bits(code, scale, divisor)))
+    }
+
     /// The binary64 words of all 16 codes under one scale.
     #[expect(clippy::indexing_slicing, reason = "a masked index into 8 entries")]
-    pub(crate) fn group_f64_bits(&self, scale: u8) -> [u64; 16] {
+    pub(crate) fn group_bits(&self, scale: u8) -> [u64; 16] {
         let (m, exponent) = scale_parts(scale);
-        let [one, one_and_a_half] = self.f64_bits[m];
+        let [one, one_and_a_half] = self.0[m & 7];
         const DOUBLE: u64 = 1 << 52;
         let Some(exponent) = exponent else { return with_signs([0; 8], 1 << 63) };
         let lift = (i64::from(exponent) as u64).wrapping_mul(DOUBLE);

@@ -6,26 +6,44 @@
 
 use core::arch::x86_64::*;
 
-use super::lanes::{load8, load16, store_each32, store32, word_bytes, words32};
+use super::lanes::{
+    each_scale, load8, load16, load32, store_each32, store16, store32, table, word_bytes, words32,
+};
 use crate::backend::nvfp4_tables::Tables;
 use crate::backend::{GroupedRow, Narrow};
+use crate::format::e4m3fn;
 use crate::layout::row_split::{BASE_BYTES, Q5_HIGH_BYTES, Q6_HIGH_BYTES, SCALE_BYTES};
 
-/// The binary32 value of a binary16 scale, over a power of two, in every lane.
+/// Groups whose scales are widened together, well before they are used.
+const BATCH: usize = 64;
+
+/// Up to [`BATCH`] binary16 scales as binary32, over `units`, a power of two.
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
-fn scale_lanes(scale: [u8; SCALE_BYTES], units: f32) -> __m256 {
-    // The conversion ignores denormals-are-zero; the least product is 2^-24 * 2^-28.
-    let half = _mm_set1_epi16(i16::from_le_bytes(scale));
-    _mm256_mul_ps(_mm256_cvtph_ps(half), _mm256_set1_ps(1.0 / units))
+fn scale_values(scales: &[[u8; SCALE_BYTES]], units: f32, values: &mut [f32; BATCH]) {
+    for (scales, values) in scales.chunks(8).zip(values.as_chunks_mut::<8>().0) {
+        let halves = match scales.as_flattened().first_chunk() {
+            Some(full) => load16(full),
+            None => {
+                let mut padded = [[0; SCALE_BYTES]; 8];
+                for (padded, scale) in padded.iter_mut().zip(scales) {
+                    *padded = *scale;
+                }
+                load16(&bytemuck::cast(padded))
+            }
+        };
+        // The conversion ignores denormals-are-zero; the least product is 2^-24 * 2^-28.
+        let wide = _mm256_mul_ps(_mm256_cvtph_ps(halves), _mm256_set1_ps(1.0 / units));
+        store_each32(bytemuck::cast_slice_mut(values), [_mm256_castps_si256(wide)]);
+    }
 }
 
 /// Multiplies signed bytes by a scale, 16 at a time.
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
-fn store_products<N: Narrow>(codes: &[u8], scale: __m256, out: &mut [u8]) {
-    let product =
-        |codes| _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load8(codes))), scale);
+fn store_products<N: Narrow>(codes: &[u8], scale: &f32, out: &mut [u8]) {
+    let scale = _mm256_set1_ps(*scale);
+    let product = |codes| _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load8(codes))), scale);
     let sixteens = codes.as_chunks::<16>().0.iter().zip(out.chunks_exact_mut(16 * word_bytes::<N>()));
     for (codes, out) in sixteens {
         if let [low, high] = codes.as_chunks().0 {
@@ -35,31 +53,54 @@ fn store_products<N: Narrow>(codes: &[u8], scale: __m256, out: &mut [u8]) {
     }
 }
 
-/// The 32 nibbles of 16 bytes, one a byte.
+/// The 64 nibbles of a group, one a byte: lanes 0 to 15 and 32 to 47, then 16 to 31 and 48 to 63.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn nibbles(base: &[u8; 16]) -> __m256i {
-    let pairs = _mm256_cvtepu8_epi16(load16(base));
-    let both = _mm256_or_si256(pairs, _mm256_slli_epi16::<4>(pairs));
-    _mm256_and_si256(both, _mm256_set1_epi8(0x0f))
+fn nibbles(base: &[u8; BASE_BYTES]) -> [__m256i; 2] {
+    let (base, mask) = (load32(base), _mm256_set1_epi8(0x0f));
+    let low = _mm256_and_si256(base, mask);
+    let high = _mm256_and_si256(_mm256_srli_epi16::<4>(base), mask);
+    [_mm256_unpacklo_epi8(low, high), _mm256_unpackhi_epi8(low, high)]
+}
+
+/// Puts what [`nibbles`] takes apart in order again.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn in_order([first, second]: [__m256i; 2]) -> [u8; 64] {
+    let mut codes = [0; 64];
+    let parts = [
+        _mm256_castsi256_si128(first),
+        _mm256_castsi256_si128(second),
+        _mm256_extracti128_si256::<1>(first),
+        _mm256_extracti128_si256::<1>(second),
+    ];
+    for (codes, part) in codes.as_chunks_mut().0.iter_mut().zip(parts) {
+        store16(codes, part);
+    }
+    codes
 }
 
 #[target_feature(enable = "avx2,f16c")]
 pub(super) fn q4<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
     let to_top = _mm256_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0);
     let top = _mm256_set1_epi32(0xf000_0000u32 as i32);
-    let groups = row.base.as_chunks::<BASE_BYTES>().0.iter().zip(row.scales.as_chunks().0);
-    for ((base, scale), out) in groups.zip(out.chunks_exact_mut(64 * word_bytes::<N>())) {
-        let scale = scale_lanes(*scale, (1u32 << 28) as f32);
-        let product = |codes: &[u8; 4]| {
-            let codes = _mm256_sllv_epi32(_mm256_set1_epi32(i32::from_le_bytes(*codes)), to_top);
-            _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_and_si256(codes, top)), scale)
-        };
-        let sixteens = base.as_chunks::<8>().0.iter().zip(out.chunks_exact_mut(16 * word_bytes::<N>()));
-        for (codes, out) in sixteens {
-            if let [low, high] = codes.as_chunks().0 {
-                // SAFETY: this function has the instruction sets that `store_avx2` asks for.
-                unsafe { N::store_avx2(product(low), product(high), out) };
+    let out_bytes = 64 * word_bytes::<N>();
+    let batches =
+        row.base.as_chunks::<BASE_BYTES>().0.chunks(BATCH).zip(row.scales.as_chunks().0.chunks(BATCH));
+    for ((bases, scales), out) in batches.zip(out.chunks_mut(BATCH * out_bytes)) {
+        let mut values = [0.0; BATCH];
+        scale_values(scales, (1u32 << 28) as f32, &mut values);
+        for ((base, scale), out) in bases.iter().zip(&values).zip(out.chunks_exact_mut(out_bytes)) {
+            let scale = _mm256_set1_ps(*scale);
+            let product = |codes: &[u8; 4]| {
+                let codes = _mm256_sllv_epi32(_mm256_set1_epi32(i32::from_le_bytes(*codes)), to_top);
+                _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_and_si256(codes, top)), scale)
+            };
+            for (codes, out) in base.as_chunks::<8>().0.iter().zip(out.chunks_exact_mut(out_bytes / 4)) {
+                if let [low, high] = codes.as_chunks().0 {
+                    // SAFETY: this function has the instruction sets that `store_avx2` asks for.
+                    unsafe { N::store_avx2(product(low), product(high), out) };
+                }
             }
         }
     }
@@ -67,75 +108,138 @@ pub(super) fn q4<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
 
 #[target_feature(enable = "avx2,f16c")]
 pub(super) fn q5<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
-    let spread = _mm256_setr_epi64x(0, 0x0101_0101_0101_0101, 0x0202_0202_0202_0202, 0x0303_0303_0303_0303);
+    // The byte that holds a lane's high bit, in the order of `nibbles`, and the bit.
+    let bytes = _mm256_setr_epi64x(0, 0x0101_0101_0101_0101, 0x0404_0404_0404_0404, 0x0505_0505_0505_0505);
+    let bytes = [bytes, _mm256_add_epi8(bytes, _mm256_set1_epi8(2))];
     let bits = _mm256_set1_epi64x(0x8040_2010_0804_0201u64 as i64);
-    let groups = row.base.as_chunks::<BASE_BYTES>().0.iter().zip(row.high.as_chunks::<Q5_HIGH_BYTES>().0);
-    let groups = groups.zip(row.scales.as_chunks().0);
-    for (((base, high), scale), out) in groups.zip(out.chunks_exact_mut(64 * word_bytes::<N>())) {
-        let mut codes = [0; 64];
-        let halves = base.as_chunks().0.iter().zip(high.as_chunks().0).zip(codes.as_chunks_mut().0);
-        for ((base, high), codes) in halves {
-            // Every lane gets the byte that holds its high bit and keeps that bit.
-            let high = _mm256_shuffle_epi8(_mm256_set1_epi32(i32::from_le_bytes(*high)), spread);
-            let set = _mm256_cmpeq_epi8(_mm256_and_si256(high, bits), bits);
-            let top = _mm256_and_si256(set, _mm256_set1_epi8(0x80u8 as i8));
-            store32(codes, _mm256_or_si256(_mm256_slli_epi16::<3>(nibbles(base)), top));
+    let out_bytes = 64 * word_bytes::<N>();
+    let groups =
+        row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks::<Q5_HIGH_BYTES>().0.chunks(BATCH));
+    let batches = groups.zip(row.scales.as_chunks().0.chunks(BATCH));
+    for (((bases, highs), scales), out) in batches.zip(out.chunks_mut(BATCH * out_bytes)) {
+        let mut values = [0.0; BATCH];
+        scale_values(scales, 1.0, &mut values);
+        let groups = bases.iter().zip(highs).zip(&values);
+        for (((base, high), scale), out) in groups.zip(out.chunks_exact_mut(out_bytes)) {
+            let high = _mm256_set1_epi64x(i64::from_le_bytes(*high));
+            let code = |nibbles, bytes| {
+                let set = _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(high, bytes), bits), bits);
+                // Two's complement: 16 less where the bit is set.
+                _mm256_or_si256(nibbles, _mm256_and_si256(set, _mm256_set1_epi8(-16)))
+            };
+            let ([first, second], [first_bytes, second_bytes]) = (nibbles(base), bytes);
+            let codes = in_order([code(first, first_bytes), code(second, second_bytes)]);
+            store_products::<N>(&codes, scale, out);
         }
-        store_products::<N>(&codes, scale_lanes(*scale, 8.0), out);
     }
 }
 
 #[target_feature(enable = "avx2,f16c")]
 pub(super) fn q6<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
-    let groups = row.base.as_chunks::<BASE_BYTES>().0.iter().zip(row.high.as_chunks::<Q6_HIGH_BYTES>().0);
-    let groups = groups.zip(row.scales.as_chunks().0);
-    for (((base, high), scale), out) in groups.zip(out.chunks_exact_mut(64 * word_bytes::<N>())) {
-        let mut codes = [0; 64];
-        let halves = base.as_chunks().0.iter().zip(high.as_chunks().0).zip(codes.as_chunks_mut().0);
-        for ((base, high), codes) in halves {
-            // A byte of four lanes, shifted by 6, 12, 18 and 24: each lane's two bits to the top of its byte.
-            let high = _mm256_slli_epi32::<6>(_mm256_cvtepu8_epi32(load8(high)));
-            let high = _mm256_or_si256(high, _mm256_slli_epi32::<6>(high));
-            let high = _mm256_or_si256(high, _mm256_slli_epi32::<12>(high));
-            let top = _mm256_and_si256(high, _mm256_set1_epi8(0xc0u8 as i8));
-            store32(codes, _mm256_or_si256(_mm256_slli_epi16::<2>(nibbles(base)), top));
+    // Four lanes share a byte: the byte of 32-bit lanes, zero-extended, in the order of `nibbles`.
+    let zero = 0x80u8 as i8;
+    let byte = |byte: i8| i32::from_ne_bytes([byte as u8, zero as u8, zero as u8, zero as u8]);
+    let bytes = [0, 4].map(|at| [at, at + 1, at + 2, at + 3, at + 8, at + 9, at + 10, at + 11].map(byte));
+    let [first_bytes, second_bytes] = bytes.map(|bytes| words32(&bytes));
+    // Bits 1 and 0, or 3 and 2, of a nibble as the high four bits of a code, sign included.
+    let signed =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 16, -32, -16, 16, 0, 0, 0, -32, 0, 0, 0, -16, 0, 0, 0));
+    let pairs = _mm256_set1_epi16(0x0c03);
+    let out_bytes = 64 * word_bytes::<N>();
+    let groups =
+        row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks::<Q6_HIGH_BYTES>().0.chunks(BATCH));
+    let batches = groups.zip(row.scales.as_chunks().0.chunks(BATCH));
+    for (((bases, highs), scales), out) in batches.zip(out.chunks_mut(BATCH * out_bytes)) {
+        let mut values = [0.0; BATCH];
+        scale_values(scales, 1.0, &mut values);
+        let groups = bases.iter().zip(highs).zip(&values);
+        for (((base, high), scale), out) in groups.zip(out.chunks_exact_mut(out_bytes)) {
+            let high = _mm256_broadcastsi128_si256(load16(high));
+            let code = |nibbles, bytes| {
+                // The low nibble to bytes 0 and 1, the high nibble to bytes 2 and 3; then each lane's two bits.
+                let byte = _mm256_shuffle_epi8(high, bytes);
+                let halves = _mm256_or_si256(byte, _mm256_slli_epi32::<12>(byte));
+                let each = _mm256_or_si256(halves, _mm256_slli_epi32::<8>(halves));
+                let high = _mm256_shuffle_epi8(signed, _mm256_and_si256(each, pairs));
+                _mm256_or_si256(nibbles, high)
+            };
+            let [first, second] = nibbles(base);
+            let codes = in_order([code(first, first_bytes), code(second, second_bytes)]);
+            store_products::<N>(&codes, scale, out);
         }
-        store_products::<N>(&codes, scale_lanes(*scale, 4.0), out);
     }
 }
 
 #[target_feature(enable = "avx2,f16c")]
 pub(super) fn w8<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
-    let groups = row.base.as_chunks::<BASE_BYTES>().0.iter().zip(row.scales.as_chunks().0);
-    for ((base, scale), out) in groups.zip(out.chunks_exact_mut(32 * word_bytes::<N>())) {
-        store_products::<N>(base, scale_lanes(*scale, 1.0), out);
+    let out_bytes = 32 * word_bytes::<N>();
+    let batches =
+        row.base.as_chunks::<BASE_BYTES>().0.chunks(BATCH).zip(row.scales.as_chunks().0.chunks(BATCH));
+    for ((bases, scales), out) in batches.zip(out.chunks_mut(BATCH * out_bytes)) {
+        let mut values = [0.0; BATCH];
+        scale_values(scales, 1.0, &mut values);
+        for ((base, scale), out) in bases.iter().zip(&values).zip(out.chunks_exact_mut(out_bytes)) {
+            store_products::<N>(base, scale, out);
+        }
     }
 }
 
-/// FP8 codes under a scale that makes no product subnormal, infinite or NaN, 16 at a time.
+/// FP8 codes, 32 at a time, under a scale that makes no product subnormal or infinite.
 ///
-/// An E4M3FN word with its fields moved to those of binary16 is the same number, subnormal or not, over 2^8;
-/// that conversion ignores denormals-are-zero.
+/// Bytes are looked up and moved to make the codes' own binary32 words, none of which is subnormal; the product
+/// is exact. A NaN, quiet and positive, passes through it.
 #[target_feature(enable = "avx2,f16c")]
 pub(super) fn fp8<N: Narrow>(codes: &[u8], scale: f32, out: &mut [u8]) {
-    let scale = _mm256_set1_ps(scale * 256.0);
-    let nan = _mm256_castsi256_ps(_mm256_set1_epi32(crate::format::e4m3fn::NAN_F32_BITS as i32));
-    let kept = _mm256_set1_epi16(0xbfffu16 as i16);
-    for (codes, out) in codes.as_chunks::<16>().0.iter().zip(out.chunks_exact_mut(16 * word_bytes::<N>())) {
-        let codes = load16(codes);
-        let halves = _mm256_and_si256(_mm256_slli_epi16::<7>(_mm256_cvtepi8_epi16(codes)), kept);
-        let product = |halves| _mm256_mul_ps(_mm256_cvtph_ps(halves), scale);
-        let mut low = product(_mm256_castsi256_si128(halves));
-        let mut high = product(_mm256_extracti128_si256::<1>(halves));
-        let nans = _mm_cmpeq_epi8(_mm_or_si128(codes, _mm_set1_epi8(0x80u8 as i8)), _mm_set1_epi8(-1));
-        if _mm_movemask_epi8(nans) != 0 {
-            let lanes = |nans| _mm256_castsi256_ps(_mm256_cvtepi8_epi32(nans));
-            low = _mm256_blendv_ps(low, nan, lanes(nans));
-            high = _mm256_blendv_ps(high, nan, lanes(_mm_unpackhi_epi64(nans, nans)));
+    // The upper half of the binary32 word of a magnitude is `magnitude << 4` with the exponent moved by 120,
+    // except below 8, the subnormals, and for the NaN.
+    const SUBNORMAL_HIGH: [u8; 16] = fp8_subnormals(24);
+    const SUBNORMAL_LOW: [u8; 16] = fp8_subnormals(16);
+    let (subnormal_high, subnormal_low) = (
+        _mm256_broadcastsi128_si256(load16(&SUBNORMAL_HIGH)),
+        _mm256_broadcastsi128_si256(load16(&SUBNORMAL_LOW)),
+    );
+    let bytes = |byte: u8| _mm256_set1_epi8(byte as i8);
+    // Unpacking works on 128-bit halves; so every second four codes go to the upper half first.
+    let order = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+    let zero = _mm256_setzero_si256();
+    let scale = _mm256_set1_ps(scale);
+    let out_bytes = 32 * word_bytes::<N>();
+    for (codes, out) in codes.as_chunks().0.iter().zip(out.chunks_exact_mut(out_bytes)) {
+        let codes = _mm256_permutevar8x32_epi32(load32(codes), order);
+        let magnitude = _mm256_and_si256(codes, bytes(0x7f));
+        let is_nan = _mm256_cmpeq_epi8(magnitude, bytes(0x7f));
+        let is_subnormal = _mm256_cmpgt_epi8(bytes(8), magnitude);
+        let low = _mm256_and_si256(_mm256_slli_epi16::<4>(magnitude), bytes(0xf0));
+        let low = _mm256_blendv_epi8(low, _mm256_shuffle_epi8(subnormal_low, magnitude), is_subnormal);
+        let high = _mm256_and_si256(_mm256_srli_epi16::<4>(magnitude), bytes(0x0f));
+        let high = _mm256_add_epi8(high, bytes(120 >> 1));
+        let high = _mm256_blendv_epi8(high, _mm256_shuffle_epi8(subnormal_high, magnitude), is_subnormal);
+        let mut high = _mm256_or_si256(high, _mm256_and_si256(codes, bytes(0x80)));
+        let mut low = low;
+        if _mm256_movemask_epi8(is_nan) != 0 {
+            high = _mm256_blendv_epi8(high, bytes((e4m3fn::NAN_F32_BITS >> 24) as u8), is_nan);
+            low = _mm256_blendv_epi8(low, bytes((e4m3fn::NAN_F32_BITS >> 16) as u8), is_nan);
         }
-        // SAFETY: this function has the instruction sets that `store_avx2` asks for.
-        unsafe { N::store_avx2(low, high, out) };
+        let product = |word| _mm256_mul_ps(_mm256_castsi256_ps(word), scale);
+        let words = [_mm256_unpacklo_epi8(low, high), _mm256_unpackhi_epi8(low, high)];
+        for (words, out) in words.into_iter().zip(out.chunks_exact_mut(out_bytes / 2)) {
+            let (low, high) = (_mm256_unpacklo_epi16(zero, words), _mm256_unpackhi_epi16(zero, words));
+            // SAFETY: this function has the instruction sets that `store_avx2` asks for.
+            unsafe { N::store_avx2(product(low), product(high), out) };
+        }
     }
+}
+
+const fn fp8_subnormals(place: u32) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    let (mut rest, _): (&mut [u8], _) = bytes.split_at_mut(8);
+    let mut magnitude = 0;
+    while let Some((byte, more)) = rest.split_first_mut() {
+        *byte = (e4m3fn::compute_f32_bits(magnitude) >> place) as u8;
+        magnitude += 1;
+        rest = more;
+    }
+    bytes
 }
 
 /// NVFP4 to 32-bit words, 64 codes under four scales at a time: words of `tables` are moved, no number is
@@ -146,10 +250,12 @@ pub(super) fn nvfp4_words32(codes: &[u8], scales: &[u8], tables: &Tables<u32>, o
     let sign = _mm256_set1_epi32(i32::MIN);
     let quads = codes.as_chunks::<32>().0.iter().zip(scales.chunks(512));
     for ((codes, scales), out) in quads.zip(out.chunks_exact_mut(256)) {
-        let Some(scales) = scales.first_chunk::<4>() else { return };
-        for ((codes, scale), out) in codes.as_chunks::<8>().0.iter().zip(scales).zip(out.chunks_exact_mut(64)) {
+        let Some(scales) = scales.first_chunk() else { return };
+        let scales = each_scale(*scales);
+        for ((codes, scale), out) in codes.as_chunks::<8>().0.iter().zip(scales).zip(out.chunks_exact_mut(64))
+        {
             // The words of codes 8 to 15 are those of 0 to 7 with the sign bit.
-            let positive = words32(table(tables, *scale));
+            let positive = words32(table(tables, scale));
             let value = |codes: &[u8; 4]| {
                 let codes = _mm256_sllv_epi32(_mm256_set1_epi32(i32::from_le_bytes(*codes)), to_top);
                 let index = _mm256_srli_epi32::<28>(codes);
@@ -172,10 +278,11 @@ pub(super) fn nvfp4_words16(codes: &[u8], scales: &[u8], tables: &Tables<u16>, o
     );
     let quads = codes.as_chunks::<32>().0.iter().zip(scales.chunks(512));
     for ((codes, scales), out) in quads.zip(out.chunks_exact_mut(128)) {
-        let Some(scales) = scales.first_chunk::<4>() else { return };
+        let Some(scales) = scales.first_chunk() else { return };
+        let scales = each_scale(*scales);
         for ((codes, scale), out) in codes.as_chunks().0.iter().zip(scales).zip(out.as_chunks_mut().0) {
             // The table's low bytes in the low half, its high bytes in the high half.
-            let table = words32(table(tables, *scale));
+            let table = words32(table(tables, scale));
             let table = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_shuffle_epi8(table, split));
             let pairs = _mm_cvtepu8_epi16(load8(codes));
             let nibbles = _mm_and_si128(_mm_or_si128(pairs, _mm_slli_epi16::<4>(pairs)), _mm_set1_epi8(0x0f));
@@ -191,10 +298,11 @@ pub(super) fn nvfp4_words16(codes: &[u8], scales: &[u8], tables: &Tables<u16>, o
 pub(super) fn nvfp4_words64(codes: &[u8], scales: &[u8], tables: &Tables<u64>, out: &mut [u8]) {
     let quads = codes.as_chunks::<32>().0.iter().zip(scales.chunks(512));
     for ((codes, scales), out) in quads.zip(out.chunks_exact_mut(512)) {
-        let Some(scales) = scales.first_chunk::<4>() else { return };
+        let Some(scales) = scales.first_chunk() else { return };
+        let scales = each_scale(*scales);
         let groups = codes.as_chunks::<8>().0.iter().zip(scales).zip(out.chunks_exact_mut(128));
         for ((codes, scale), out) in groups {
-            let table = table(tables, *scale);
+            let table = table(tables, scale);
             for (code, out) in codes.iter().zip(out.as_chunks_mut::<16>().0) {
                 if let ([low, high], [first, second]) =
                     (out.as_chunks_mut().0, [code & 0xf, code >> 4].map(|code| entry(table, code)))
@@ -204,12 +312,6 @@ pub(super) fn nvfp4_words64(codes: &[u8], scales: &[u8], tables: &Tables<u64>, o
             }
         }
     }
-}
-
-#[inline]
-#[expect(clippy::indexing_slicing, reason = "a masked index into 128 entries")]
-fn table<T>(tables: &Tables<T>, scale: u8) -> &[T; 16] {
-    &tables[usize::from(scale & 0x7f)]
 }
 
 #[inline]

@@ -1,5 +1,8 @@
 //! Decoding by the AVX2 and AVX-512 kernels: which kernel, on which bytes.
 
+use core::marker::PhantomData;
+use core::mem;
+
 use bytemuck::cast_slice_mut;
 
 use super::lanes::word_bytes;
@@ -7,7 +10,7 @@ use super::mxcsr::DefaultMode;
 use super::{Lanes, avx2_decode as avx2, avx512_decode as avx512};
 use crate::backend::nvfp4_tables::{TableWord, Tables};
 use crate::backend::run::{Stores, Units, run};
-use crate::backend::{GroupedRow, Narrow, Nvfp4Row, portable};
+use crate::backend::{FP8_UNIT, Fp8Rows, GroupedRow, Narrow, Nvfp4Rows, portable};
 use crate::format::Format;
 use crate::format::nvfp4::GROUP;
 use crate::layout::row_split::{BASE_BYTES, SCALE_BYTES};
@@ -78,59 +81,71 @@ fn default_mode<N: Lanes>(simd: Simd) -> Option<DefaultMode> {
 
 type Fp8Kernel = unsafe fn(&[u8], f32, &mut [u8]);
 
-struct Fp8<'a> {
+/// Rows of FP8 codes; one row, or rows of whole units.
+struct Fp8<'a, N> {
     kernel: Fp8Kernel,
-    codes: &'a [u8],
-    scale: f32,
-    unit: usize,
+    rows: &'a Fp8Rows<'a>,
+    output: PhantomData<N>,
 }
 
-/// Codes of an FP8 unit.
-const FP8_UNIT: usize = 64;
-
-impl Units for Fp8<'_> {
+impl<N: Narrow> Units for Fp8<'_, N> {
     fn unit_bytes(&self) -> usize {
-        self.unit
+        FP8_UNIT * word_bytes::<N>()
     }
 
     fn make(&self, first: usize, out: &mut [u8]) {
-        let codes = self.codes.get(first * FP8_UNIT..).unwrap_or(&[]);
-        let whole = (codes.len() / FP8_UNIT * self.unit).min(out.len());
+        let columns = self.rows.columns;
+        let at = first * FP8_UNIT;
+        let mut codes = self.rows.codes.get(at..).unwrap_or(&[]);
+        let (Some(row), Some(column)) = (at.checked_div(columns), at.checked_rem(columns)) else { return };
+        let mut scales = self.rows.scales.as_chunks().0.iter().skip(row);
+        let mut left = columns - column;
+        let mut out = out;
+        while let (false, Some(scale)) = (out.is_empty(), scales.next()) {
+            let (row_codes, next_codes) = codes.split_at_checked(left).unwrap_or((codes, &[]));
+            let bytes = left.next_multiple_of(FP8_UNIT) * word_bytes::<N>();
+            let bytes = bytes.min(out.len());
+            let Some((row_out, next_out)) = mem::take(&mut out).split_at_mut_checked(bytes) else { return };
+            self.make_row(row_codes, u16::from_le_bytes(*scale), row_out);
+            (codes, out, left) = (next_codes, next_out, columns);
+        }
+    }
+}
+
+impl<N: Narrow> Fp8<'_, N> {
+    fn make_row(&self, codes: &[u8], scale: u16, out: &mut [u8]) {
+        if !portable::is_plain_scale(scale) {
+            // A product may be subnormal or infinite here: integers, as everywhere.
+            if let Ok(out) = bytemuck::try_cast_slice_mut(out) {
+                portable::decode_fp8_row::<N>(codes, scale, out);
+            }
+            return;
+        }
+        let scale = f32::from_bits(u32::from(scale) << 16);
+        let whole = (codes.len() / FP8_UNIT * self.unit_bytes()).min(out.len());
         let Some((body, tail)) = out.split_at_mut_checked(whole) else { return };
         // SAFETY: the kernel was taken for a `Simd` value, which exists only where its instructions do. Memory
         // it reaches through slices.
-        unsafe { (self.kernel)(codes, self.scale, body) };
+        unsafe { (self.kernel)(codes, scale, body) };
         if !tail.is_empty() {
             let mut padded = [0; FP8_UNIT];
             for (code, last) in padded.iter_mut().zip(codes.as_chunks::<FP8_UNIT>().1) {
                 *code = *last;
             }
             // SAFETY: as above.
-            unsafe { (self.kernel)(&padded, self.scale, tail) };
+            unsafe { (self.kernel)(&padded, scale, tail) };
         }
     }
 }
 
-/// Decodes a row of FP8 codes under one legal row scale.
-pub(crate) fn decode_fp8<N: Narrow>(
-    simd: Simd,
-    codes: &[u8],
-    scale: u16,
-    out: &mut [N::Word],
-    stores: &Stores,
-) {
-    if !portable::is_plain_scale(scale) {
-        // A product may be subnormal or infinite here: integers, as everywhere.
-        return portable::decode_fp8_row::<N>(codes, scale, out);
-    }
+/// Decodes rows of FP8 codes under legal row scales.
+pub(crate) fn decode_fp8<N: Narrow>(simd: Simd, rows: &Fp8Rows<'_>, out: &mut [N::Word], stores: &Stores) {
     let kernel = match simd {
         Simd::Avx512 => avx512::fp8::<N>,
         Simd::Avx2 => avx2::fp8::<N> as Fp8Kernel,
     };
     let _mode = default_mode::<N>(simd);
-    let scale = f32::from_bits(u32::from(scale) << 16);
-    let units = Fp8 { kernel, codes, scale, unit: FP8_UNIT * word_bytes::<N>() };
-    run(&units, cast_slice_mut(out), stores);
+    run(&Fp8::<N> { kernel, rows, output: PhantomData }, cast_slice_mut(out), stores);
 }
 
 /// A kernel that moves words out of tables.
@@ -157,15 +172,18 @@ impl Nvfp4Word for u64 {
     const AVX2: Nvfp4Kernel<Self> = avx2::nvfp4_words64;
 }
 
+/// Rows of NVFP4 from a whole unit on.
 struct Nvfp4<'a, W> {
     kernel: Nvfp4Kernel<W>,
+    rows: &'a Nvfp4Rows<'a>,
     codes: &'a [u8],
-    scales: &'a [u8],
+    /// The unit of the first row that the codes begin with.
+    first: usize,
     tables: &'a Tables<W>,
 }
 
 /// Codes of an NVFP4 unit: four groups, whose scales lie together.
-const NVFP4_UNIT: usize = 64;
+const NVFP4_UNIT: usize = 4 * GROUP;
 
 impl<W: Nvfp4Word> Units for Nvfp4<'_, W> {
     fn unit_bytes(&self) -> usize {
@@ -173,18 +191,32 @@ impl<W: Nvfp4Word> Units for Nvfp4<'_, W> {
     }
 
     fn make(&self, first: usize, out: &mut [u8]) {
-        let codes = self.codes.get(first * (NVFP4_UNIT / 2)..).unwrap_or(&[]);
-        let scales = self.scales.get(first * 512..).unwrap_or(&[]);
-        // SAFETY: the kernel was taken for a `Simd` value, which exists only where its instructions do. Memory
-        // it reaches through slices.
-        unsafe { (self.kernel)(codes, scales, self.tables, out) };
+        let units_a_row = self.rows.groups / 4;
+        let mut codes = self.codes.get(first * (NVFP4_UNIT / 2)..).unwrap_or(&[]);
+        let at = self.first + first;
+        let (Some(mut row), Some(mut unit)) = (at.checked_div(units_a_row), at.checked_rem(units_a_row))
+        else {
+            return;
+        };
+        let mut out = out;
+        while !out.is_empty() {
+            let units = units_a_row - unit;
+            let bytes = (units * self.unit_bytes()).min(out.len());
+            let Some((row_out, next_out)) = mem::take(&mut out).split_at_mut_checked(bytes) else { return };
+            let scales = self.rows.row_scales(row).get(unit * 512..).unwrap_or(&[]);
+            // SAFETY: the kernel was taken for a `Simd` value, which exists only where its instructions do.
+            // Memory it reaches through slices.
+            unsafe { (self.kernel)(codes, scales, self.tables, row_out) };
+            codes = codes.get(units * (NVFP4_UNIT / 2)..).unwrap_or(&[]);
+            (out, row, unit) = (next_out, row + 1, 0);
+        }
     }
 }
 
-/// Decodes a row of NVFP4 under legal scales.
+/// Decodes rows of NVFP4 whose scales' words the tables hold.
 pub(crate) fn decode_nvfp4<W: Nvfp4Word>(
     simd: Simd,
-    row: &Nvfp4Row<'_>,
+    rows: &Nvfp4Rows<'_>,
     tables: &Tables<W>,
     out: &mut [W],
     stores: &Stores,
@@ -194,28 +226,26 @@ pub(crate) fn decode_nvfp4<W: Nvfp4Word>(
         Simd::Avx2 => W::AVX2,
     };
     // The columns may begin inside a unit; then that one is made aside.
-    let (quad, before) = (row.first_group / 4, row.first_group % 4);
+    let (first, before) = (rows.first_group / 4, rows.first_group % 4);
     let head = ((4 - before) % 4 * GROUP).min(out.len());
     let (Some((head, out)), Some((head_codes, codes))) =
-        (out.split_at_mut_checked(head), row.codes.split_at_checked(head.div_ceil(2)))
+        (out.split_at_mut_checked(head), rows.codes.split_at_checked(head.div_ceil(2)))
     else {
         return;
     };
-    let scales = row.scales.get(quad * 512..).unwrap_or(&[]);
     if !head.is_empty() {
         let mut padded = [0; NVFP4_UNIT / 2];
         for (byte, code) in padded.iter_mut().skip(before * GROUP / 2).zip(head_codes) {
             *byte = *code;
         }
         let mut words = [W::zeroed(); NVFP4_UNIT];
-        let unit = Nvfp4 { kernel, codes: &padded, scales, tables };
-        unit.make(0, cast_slice_mut(&mut words));
+        Nvfp4 { kernel, rows, codes: &padded, first, tables }.make(0, cast_slice_mut(&mut words));
         for (word, made) in head.iter_mut().zip(words.iter().skip(before * GROUP)) {
             *word = *made;
         }
     }
-    let scales = if before == 0 { scales } else { scales.get(512..).unwrap_or(&[]) };
-    run(&Nvfp4 { kernel, codes, scales, tables }, cast_slice_mut(out), stores);
+    let first = if before == 0 { first } else { first + 1 };
+    run(&Nvfp4 { kernel, rows, codes, first, tables }, cast_slice_mut(out), stores);
 }
 
 struct Widen<'a> {

@@ -2,6 +2,7 @@
 
 use core::arch::x86_64::*;
 
+use crate::backend::nvfp4_tables::Tables;
 use crate::backend::{Narrow, ToBf16, ToF16, ToF32};
 
 /// The 64 bytes as a vector.
@@ -50,6 +51,14 @@ pub(crate) fn store64(bytes: &mut [u8; 64], vector: __m512i) {
 pub(crate) fn store32(bytes: &mut [u8; 32], vector: __m256i) {
     // SAFETY: the function has AVX, and the reference is 32 writable bytes; no alignment is asked for.
     unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), vector) }
+}
+
+/// Writes a vector over the 16 bytes.
+#[inline]
+#[target_feature(enable = "sse2")]
+pub(crate) fn store16(bytes: &mut [u8; 16], vector: __m128i) {
+    // SAFETY: the function has SSE2, and the reference is 16 writable bytes; no alignment is asked for.
+    unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), vector) }
 }
 
 /// Writes the vectors one after another, as far as there are whole 64-byte pieces.
@@ -201,6 +210,19 @@ pub(crate) fn words32<T: bytemuck::Pod>(table: &[T]) -> __m256i {
         Some(bytes) => load32(bytes),
         None => _mm256_setzero_si256(),
     }
+}
+
+/// The scale words of a quad, taken out of one register.
+#[inline]
+pub(crate) fn each_scale(scales: [u8; 4]) -> [u32; 4] {
+    let scales = u32::from_le_bytes(scales);
+    [0, 8, 16, 24].map(|place| scales >> place)
+}
+
+#[inline]
+#[expect(clippy::indexing_slicing, reason = "a masked index into 128 entries")]
+pub(crate) fn table<T>(tables: &Tables<T>, scale: u32) -> &[T; 16] {
+    &tables[(scale & 0x7f) as usize]
 }
 
 const fn even_numbers(first: u16) -> [u16; 32] {

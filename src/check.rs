@@ -24,19 +24,6 @@ pub(crate) fn divisor(word: u32) -> Result<(), Error> {
     nvfp4::check_divisor(word).map_err(|fault| Error::InvalidDivisor { word, fault })
 }
 
-/// Whether all of these little-endian binary16 scales are legal; quicker than asking for each.
-pub(crate) fn are_grouped_scales(bytes: &[u8]) -> bool {
-    // What is legal lies below infinity's 0x7c00: with the sign clear, and clear still after adding 0x400.
-    let words = bytes.as_chunks().0.iter().map(|bytes| u16::from_le_bytes(*bytes));
-    words.fold(0, |signs, word| signs | word | word.wrapping_add(0x0400)) & 0x8000 == 0
-}
-
-/// Whether all of these E4M3FN block scales are legal.
-pub(crate) fn are_block_scales(bytes: &[u8]) -> bool {
-    // What is legal lies below the NaN's 0x7f.
-    bytes.iter().fold(0, |signs, &word| signs | word | word.wrapping_add(1)) & 0x80 == 0
-}
-
 /// The codes of one group, columns `first..` of a row, under a legal scale. Spec: tensor-formats §5, §6.1.
 pub(crate) fn grouped_codes(
     scheme: &Scheme,

@@ -16,7 +16,7 @@ use core::ops::Range;
 use bytemuck::cast_slice_mut;
 
 use crate::backend::{
-    self, Fp8Rows, GroupedRow, Narrow, Nvfp4Rows, Stores, ToBf16, ToF16, ToF32, nvfp4_tables,
+    self, Fp8Rows, GroupedRow, LeWord, Narrow, Nvfp4Rows, Scan, Stores, ToBf16, ToF16, ToF32, nvfp4_tables,
 };
 use crate::check;
 use crate::columns::Columns;
@@ -149,11 +149,14 @@ impl Tensor<'_> {
             Category::Grouped if whole => {
                 let row_bytes = self.plan.scales().row_bytes;
                 let bytes = from(self.scales, begin - self.begin, row_bytes as usize);
-                check::are_grouped_scales(bytes.get(..((end - begin) * row_bytes) as usize).unwrap_or(bytes))
+                backend::scan(
+                    Scan::GroupedScales,
+                    bytes.get(..((end - begin) * row_bytes) as usize).unwrap_or(bytes),
+                )
             }
             // The plane holds the other rows of the view's tiles too.
             Category::BlockScaled if whole && (begin, end) == (self.begin, self.end) && end - begin > 32 => {
-                check::are_block_scales(self.scales)
+                backend::scan(Scan::BlockScales, self.scales)
             }
             _ => false,
         }
@@ -173,7 +176,7 @@ impl Tensor<'_> {
             Category::Grouped => {
                 let bytes = from(self.row_scales(row), groups.start, SCALE_BYTES);
                 let bytes = bytes.get(..(groups.end - groups.start) as usize * SCALE_BYTES).unwrap_or(bytes);
-                if check::are_grouped_scales(bytes) {
+                if backend::scan(Scan::GroupedScales, bytes) {
                     return Ok(());
                 }
                 for (group, bytes) in groups.zip(bytes.as_chunks().0) {
@@ -185,8 +188,7 @@ impl Tensor<'_> {
                 let quads =
                     from(self.nvfp4_rows(row, columns).row_scales(0), groups.start / 4, 512).chunks(512);
                 let quads = quads.take((groups.end.div_ceil(4) - groups.start / 4) as usize);
-                if quads.fold(true, |legal, quad| legal & quad.get(..4).is_some_and(check::are_block_scales))
-                {
+                if quads.fold(true, |legal, quad| legal & quad.get(..4).is_some_and(are_block_scales)) {
                     return Ok(());
                 }
                 for group in groups {
@@ -218,7 +220,7 @@ impl Tensor<'_> {
     }
 
     /// Whether rows follow one another in the output and, without padding between them, in every plane.
-    fn are_adjacent(&self, columns: Columns, stride: usize) -> bool {
+    pub(crate) fn are_adjacent(&self, columns: Columns, stride: usize) -> bool {
         let padded = self.plan.padded_columns();
         stride as u64 == padded && columns.count() == padded
     }
@@ -277,7 +279,7 @@ impl Tensor<'_> {
         from(from(self.codes, row - self.begin, row_bytes as usize), first, entry_bytes)
     }
 
-    fn grouped_row(&self, row: u64, columns: Columns) -> GroupedRow<'_> {
+    pub(crate) fn grouped_row(&self, row: u64, columns: Columns) -> GroupedRow<'_> {
         let plan = &self.plan;
         let first_group = columns.begin / plan.format().column_step();
         let group = (row - self.begin) * plan.physical_groups() + first_group;
@@ -288,7 +290,7 @@ impl Tensor<'_> {
         }
     }
 
-    fn nvfp4_rows(&self, row: u64, columns: Columns) -> Nvfp4Rows<'_> {
+    pub(crate) fn nvfp4_rows(&self, row: u64, columns: Columns) -> Nvfp4Rows<'_> {
         let first_row = self.begin - self.begin % blockscale::TILE_ROWS;
         let groups = self.plan.logical_groups();
         let (tile, in_tile) = ((row - first_row) / blockscale::TILE_ROWS, row % blockscale::TILE_ROWS);
@@ -370,6 +372,13 @@ fn output_bytes<W>(rows: &Rows<'_>, columns: Columns) -> usize {
     (rows.count() as usize).wrapping_mul(columns.count() as usize).wrapping_mul(size_of::<W>())
 }
 
+/// Whether four NVFP4 scales are legal, or a "no" that must be looked into.
+fn are_block_scales(words: &[u8]) -> bool {
+    let Some(words) = words.first_chunk().map(|words| u32::from_le_bytes(*words)) else { return false };
+    // What is legal lies below the NaN's 0x7f.
+    (words | words.wrapping_add(0x0101_0101)) & 0x8080_8080 == 0
+}
+
 /// Checks everything about a decode call that does not depend on the payload's bytes.
 pub(crate) fn check_decode(
     plan: &Plan,
@@ -413,26 +422,21 @@ pub(crate) fn from(bytes: &[u8], first: u64, entry_bytes: usize) -> &[u8] {
 }
 
 /// Words that a direct format's little-endian bytes are decoded to, exactly.
-pub(crate) trait DirectWord: Sized {
+pub(crate) trait DirectWord: LeWord {
     /// Copies words of `word_bytes` bytes, widening BF16 to binary32 where the target is that.
-    fn copy(bytes: &[u8], word_bytes: usize, out: &mut [Self], stores: &Stores);
+    fn copy(bytes: &[u8], word_bytes: usize, out: &mut [Self], stores: &Stores) {
+        let _ = word_bytes;
+        backend::copy_words(bytes, out, stores);
+    }
 }
 
 impl DirectWord for u32 {
     fn copy(bytes: &[u8], word_bytes: usize, out: &mut [Self], stores: &Stores) {
-        if word_bytes == 2 {
-            return backend::widen_bf16(bytes, out, stores);
-        }
-        for (word, bytes) in out.iter_mut().zip(bytes.as_chunks().0) {
-            *word = Self::from_le_bytes(*bytes);
+        match word_bytes {
+            2 => backend::widen_bf16(bytes, out, stores),
+            _ => backend::copy_words(bytes, out, stores),
         }
     }
 }
 
-impl DirectWord for u16 {
-    fn copy(bytes: &[u8], _: usize, out: &mut [Self], _: &Stores) {
-        for (word, bytes) in out.iter_mut().zip(bytes.as_chunks().0) {
-            *word = Self::from_le_bytes(*bytes);
-        }
-    }
-}
+impl DirectWord for u16 {}

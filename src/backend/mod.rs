@@ -9,6 +9,7 @@ mod detect;
 pub(crate) mod nvfp4_tables;
 mod portable;
 mod run;
+mod scan;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86_64;
@@ -17,6 +18,7 @@ mod x86_64;
 pub(crate) use detect::select;
 pub(crate) use detect::{Backend, active};
 pub(crate) use run::Stores;
+pub(crate) use scan::Scan;
 
 #[cfg(target_arch = "x86_64")]
 use x86_64::decode::{self as simd, Simd};
@@ -187,4 +189,63 @@ pub(crate) fn widen_bf16(source: &[u8], out: &mut [u32], stores: &Stores) {
     }
     let _ = stores;
     portable::widen_bf16(source, out);
+}
+
+/// Says whether all words are what is looked for.
+pub(crate) fn scan(scan: Scan, bytes: &[u8]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vectors) = vectors() {
+        return x86_64::scan::all(vectors, scan, bytes);
+    }
+    scan::all(scan, bytes)
+}
+
+/// Copies between slices of one length.
+pub(crate) fn copy(target: &mut [u8], source: &[u8], stores: &Stores) {
+    #[cfg(target_arch = "x86_64")]
+    if stores.are_streaming() {
+        return x86_64::stream::copy_streaming(target, source);
+    }
+    let _ = stores;
+    crate::words::copy(target, source);
+}
+
+/// Copies little-endian words to native ones, as many as `out` has.
+pub(crate) fn copy_words<W: LeWord>(source: &[u8], out: &mut [W], stores: &Stores) {
+    if cfg!(target_endian = "little") {
+        let out: &mut [u8] = bytemuck::cast_slice_mut(out);
+        return copy(out, source.get(..out.len()).unwrap_or(source), stores);
+    }
+    for (word, bytes) in out.iter_mut().zip(source.chunks_exact(size_of::<W>())) {
+        *word = W::from_le(bytemuck::pod_read_unaligned(bytes));
+    }
+}
+
+/// A word as it lies in a payload.
+pub(crate) trait LeWord: bytemuck::Pod {
+    /// The native word of one whose bytes are little-endian.
+    fn from_le(word: Self) -> Self;
+}
+
+macro_rules! le_words {
+    ($($word:ty),*) => {$(
+        impl LeWord for $word {
+            fn from_le(word: Self) -> Self {
+                Self::from_le(word)
+            }
+        }
+    )*};
+}
+
+le_words!(u8, u16, u32, i32);
+
+/// Unpacks the signed codes of groups of one of the four grouped formats, one a byte of `out`; any other format
+/// writes nothing. The last group may be cut short by the end of `out`; the planes hold all of it.
+pub(crate) fn unpack_codes(format: Format, row: &GroupedRow<'_>, out: &mut [u8], stores: &Stores) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vectors) = vectors() {
+        return x86_64::unpack::codes(vectors, format, row, out, stores);
+    }
+    let _ = stores;
+    portable::unpack_codes(format, row, out);
 }

@@ -5,6 +5,7 @@ use super::{GroupedRow, Narrow, Nvfp4Rows};
 use crate::format::nvfp4::GROUP;
 use crate::format::{Format, direct, e4m3fn, fp8_row, grouped};
 use crate::layout::row_split::{unpack_q4, unpack_q5, unpack_q6, unpack_w8};
+use crate::words::copy;
 
 /// Decodes a row of one of the four grouped formats; any other format writes nothing.
 pub(crate) fn decode_grouped_row<N: Narrow>(format: Format, row: &GroupedRow<'_>, out: &mut [N::Word]) {
@@ -35,6 +36,31 @@ fn products<N: Narrow, const LANES: usize>(
     for (out, (codes, scale)) in out.chunks_mut(LANES).zip(codes.zip(scales)) {
         for (word, code) in out.iter_mut().zip(codes) {
             *word = N::narrow(grouped::product_f32_bits(code, scale));
+        }
+    }
+}
+
+/// Unpacks the signed codes of groups, one a byte of `out`.
+pub(crate) fn unpack_codes(format: Format, row: &GroupedRow<'_>, out: &mut [u8]) {
+    let base = row.base.as_chunks().0.iter();
+    match format {
+        Format::Q4G64F16S => lanes::<64>(base.map(unpack_q4), out),
+        Format::Q5G64F16S => {
+            lanes::<64>(base.zip(row.high.as_chunks().0).map(|(base, high)| unpack_q5(base, high)), out);
+        }
+        Format::Q6G64F16S => {
+            lanes::<64>(base.zip(row.high.as_chunks().0).map(|(base, high)| unpack_q6(base, high)), out);
+        }
+        Format::W8G32F16S => copy(out, row.base.get(..out.len()).unwrap_or(&[])),
+        _ => {}
+    }
+}
+
+#[inline]
+fn lanes<const LANES: usize>(codes: impl Iterator<Item = [i8; LANES]>, out: &mut [u8]) {
+    for (out, codes) in out.chunks_mut(LANES).zip(codes) {
+        for (byte, code) in out.iter_mut().zip(codes) {
+            *byte = code as u8;
         }
     }
 }

@@ -25,6 +25,13 @@ impl Stores {
     }
 }
 
+impl Stores {
+    /// Whether the output is large.
+    pub(crate) fn are_streaming(&self) -> bool {
+        self.streaming
+    }
+}
+
 impl Drop for Stores {
     fn drop(&mut self) {
         #[cfg(target_arch = "x86_64")]

@@ -106,66 +106,104 @@ pub(super) fn q4<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
     }
 }
 
+/// Where a Q5 lane's high bit is, in the order of [`nibbles`]: which byte, and the bit.
+struct Q5Places {
+    bytes: [__m256i; 2],
+    bits: __m256i,
+}
+
+impl Q5Places {
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn new() -> Self {
+        let first =
+            _mm256_setr_epi64x(0, 0x0101_0101_0101_0101, 0x0404_0404_0404_0404, 0x0505_0505_0505_0505);
+        let bits = _mm256_set1_epi64x(0x8040_2010_0804_0201u64 as i64);
+        Self { bytes: [first, _mm256_add_epi8(first, _mm256_set1_epi8(2))], bits }
+    }
+
+    /// The signed codes of a group, one a byte.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn codes(&self, base: &[u8; BASE_BYTES], high: &[u8; Q5_HIGH_BYTES]) -> [__m256i; 2] {
+        let high = _mm256_set1_epi64x(i64::from_le_bytes(*high));
+        let code = |nibbles, bytes| {
+            let own = _mm256_and_si256(_mm256_shuffle_epi8(high, bytes), self.bits);
+            let set = _mm256_cmpeq_epi8(own, self.bits);
+            // Two's complement: 16 less where the bit is set.
+            _mm256_or_si256(nibbles, _mm256_and_si256(set, _mm256_set1_epi8(-16)))
+        };
+        let ([first, second], [first_bytes, second_bytes]) = (nibbles(base), self.bytes);
+        [code(first, first_bytes), code(second, second_bytes)]
+    }
+}
+
 #[target_feature(enable = "avx2,f16c")]
 pub(super) fn q5<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
-    // The byte that holds a lane's high bit, in the order of `nibbles`, and the bit.
-    let bytes = _mm256_setr_epi64x(0, 0x0101_0101_0101_0101, 0x0404_0404_0404_0404, 0x0505_0505_0505_0505);
-    let bytes = [bytes, _mm256_add_epi8(bytes, _mm256_set1_epi8(2))];
-    let bits = _mm256_set1_epi64x(0x8040_2010_0804_0201u64 as i64);
+    let places = Q5Places::new();
     let out_bytes = 64 * word_bytes::<N>();
-    let groups =
-        row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks::<Q5_HIGH_BYTES>().0.chunks(BATCH));
+    let groups = row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks().0.chunks(BATCH));
     let batches = groups.zip(row.scales.as_chunks().0.chunks(BATCH));
     for (((bases, highs), scales), out) in batches.zip(out.chunks_mut(BATCH * out_bytes)) {
         let mut values = [0.0; BATCH];
         scale_values(scales, 1.0, &mut values);
         let groups = bases.iter().zip(highs).zip(&values);
         for (((base, high), scale), out) in groups.zip(out.chunks_exact_mut(out_bytes)) {
-            let high = _mm256_set1_epi64x(i64::from_le_bytes(*high));
-            let code = |nibbles, bytes| {
-                let set = _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(high, bytes), bits), bits);
-                // Two's complement: 16 less where the bit is set.
-                _mm256_or_si256(nibbles, _mm256_and_si256(set, _mm256_set1_epi8(-16)))
-            };
-            let ([first, second], [first_bytes, second_bytes]) = (nibbles(base), bytes);
-            let codes = in_order([code(first, first_bytes), code(second, second_bytes)]);
-            store_products::<N>(&codes, scale, out);
+            store_products::<N>(&in_order(places.codes(base, high)), scale, out);
         }
+    }
+}
+
+/// Where a Q6 lane's high bits are: four lanes share a byte.
+struct Q6Places {
+    /// The byte of every 32-bit lane, zero-extended, in the order of [`nibbles`].
+    bytes: [__m256i; 2],
+    /// Bits 1 and 0, or 3 and 2, of a nibble as the high four bits of a code, sign included.
+    signed: __m256i,
+}
+
+impl Q6Places {
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn new() -> Self {
+        const ZERO: u8 = 0x80;
+        let byte = |byte: u8| u32::from_le_bytes([byte, ZERO, ZERO, ZERO]);
+        let [first, second] =
+            [0, 4].map(|at| [at, at + 1, at + 2, at + 3, at + 8, at + 9, at + 10, at + 11].map(byte));
+        let signed = _mm_setr_epi8(0, 16, -32, -16, 16, 0, 0, 0, -32, 0, 0, 0, -16, 0, 0, 0);
+        Self { bytes: [words32(&first), words32(&second)], signed: _mm256_broadcastsi128_si256(signed) }
+    }
+
+    /// The signed codes of a group, one a byte.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn codes(&self, base: &[u8; BASE_BYTES], high: &[u8; Q6_HIGH_BYTES]) -> [__m256i; 2] {
+        let high = _mm256_broadcastsi128_si256(load16(high));
+        let code = |nibbles, bytes| {
+            // The low nibble to bytes 0 and 1, the high nibble to bytes 2 and 3; then each lane's two bits.
+            let byte = _mm256_shuffle_epi8(high, bytes);
+            let halves = _mm256_or_si256(byte, _mm256_slli_epi32::<12>(byte));
+            let each = _mm256_or_si256(halves, _mm256_slli_epi32::<8>(halves));
+            let own = _mm256_and_si256(each, _mm256_set1_epi16(0x0c03));
+            _mm256_or_si256(nibbles, _mm256_shuffle_epi8(self.signed, own))
+        };
+        let ([first, second], [first_bytes, second_bytes]) = (nibbles(base), self.bytes);
+        [code(first, first_bytes), code(second, second_bytes)]
     }
 }
 
 #[target_feature(enable = "avx2,f16c")]
 pub(super) fn q6<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
-    // Four lanes share a byte: the byte of 32-bit lanes, zero-extended, in the order of `nibbles`.
-    let zero = 0x80u8 as i8;
-    let byte = |byte: i8| i32::from_ne_bytes([byte as u8, zero as u8, zero as u8, zero as u8]);
-    let bytes = [0, 4].map(|at| [at, at + 1, at + 2, at + 3, at + 8, at + 9, at + 10, at + 11].map(byte));
-    let [first_bytes, second_bytes] = bytes.map(|bytes| words32(&bytes));
-    // Bits 1 and 0, or 3 and 2, of a nibble as the high four bits of a code, sign included.
-    let signed =
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 16, -32, -16, 16, 0, 0, 0, -32, 0, 0, 0, -16, 0, 0, 0));
-    let pairs = _mm256_set1_epi16(0x0c03);
+    let places = Q6Places::new();
     let out_bytes = 64 * word_bytes::<N>();
-    let groups =
-        row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks::<Q6_HIGH_BYTES>().0.chunks(BATCH));
+    let groups = row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks().0.chunks(BATCH));
     let batches = groups.zip(row.scales.as_chunks().0.chunks(BATCH));
     for (((bases, highs), scales), out) in batches.zip(out.chunks_mut(BATCH * out_bytes)) {
         let mut values = [0.0; BATCH];
         scale_values(scales, 1.0, &mut values);
         let groups = bases.iter().zip(highs).zip(&values);
         for (((base, high), scale), out) in groups.zip(out.chunks_exact_mut(out_bytes)) {
-            let high = _mm256_broadcastsi128_si256(load16(high));
-            let code = |nibbles, bytes| {
-                // The low nibble to bytes 0 and 1, the high nibble to bytes 2 and 3; then each lane's two bits.
-                let byte = _mm256_shuffle_epi8(high, bytes);
-                let halves = _mm256_or_si256(byte, _mm256_slli_epi32::<12>(byte));
-                let each = _mm256_or_si256(halves, _mm256_slli_epi32::<8>(halves));
-                let high = _mm256_shuffle_epi8(signed, _mm256_and_si256(each, pairs));
-                _mm256_or_si256(nibbles, high)
-            };
-            let [first, second] = nibbles(base);
-            let codes = in_order([code(first, first_bytes), code(second, second_bytes)]);
-            store_products::<N>(&codes, scale, out);
+            store_products::<N>(&in_order(places.codes(base, high)), scale, out);
         }
     }
 }
@@ -181,6 +219,33 @@ pub(super) fn w8<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
         for ((base, scale), out) in bases.iter().zip(&values).zip(out.chunks_exact_mut(out_bytes)) {
             store_products::<N>(base, scale, out);
         }
+    }
+}
+
+#[target_feature(enable = "avx2,f16c")]
+pub(super) fn unpack_q4(row: &GroupedRow<'_>, out: &mut [u8]) {
+    let sign = _mm256_set1_epi8(8);
+    let code = |nibbles| _mm256_sub_epi8(_mm256_xor_si256(nibbles, sign), sign);
+    for (base, out) in row.base.as_chunks().0.iter().zip(out.as_chunks_mut().0) {
+        *out = in_order(nibbles(base).map(code));
+    }
+}
+
+#[target_feature(enable = "avx2,f16c")]
+pub(super) fn unpack_q5(row: &GroupedRow<'_>, out: &mut [u8]) {
+    let places = Q5Places::new();
+    let groups = row.base.as_chunks().0.iter().zip(row.high.as_chunks().0);
+    for ((base, high), out) in groups.zip(out.as_chunks_mut().0) {
+        *out = in_order(places.codes(base, high));
+    }
+}
+
+#[target_feature(enable = "avx2,f16c")]
+pub(super) fn unpack_q6(row: &GroupedRow<'_>, out: &mut [u8]) {
+    let places = Q6Places::new();
+    let groups = row.base.as_chunks().0.iter().zip(row.high.as_chunks().0);
+    for ((base, high), out) in groups.zip(out.as_chunks_mut().0) {
+        *out = in_order(places.codes(base, high));
     }
 }
 

@@ -249,6 +249,53 @@ const fn fp8_spread(first: u8) -> [u8; 64] {
     permutation
 }
 
+/// The signed codes of words of `BITS` bits, one a byte.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn sign_extend<const BITS: u32>(words: __m512i) -> __m512i {
+    let sign = _mm512_set1_epi8(1 << (BITS - 1));
+    _mm512_sub_epi8(_mm512_xor_si512(words, sign), sign)
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn unpack_q4(row: &GroupedRow<'_>, out: &mut [u8]) {
+    for (base, out) in row.base.as_chunks().0.iter().zip(out.as_chunks_mut().0) {
+        let nibbles = _mm512_and_si512(nibbles::<4>(base), _mm512_set1_epi8(0x0f));
+        store64(out, sign_extend::<4>(nibbles));
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn unpack_q5(row: &GroupedRow<'_>, out: &mut [u8]) {
+    // Lane k's high bit to bit 4 of byte k.
+    const PLACES: [u8; 64] = offsets(-4, 1, 64);
+    let groups = row.base.as_chunks().0.iter().zip(row.high.as_chunks::<Q5_HIGH_BYTES>().0);
+    for ((base, high), out) in groups.zip(out.as_chunks_mut().0) {
+        let high = _mm512_set1_epi64(i64::from_le_bytes(*high));
+        let high = _mm512_multishift_epi64_epi8(words(&PLACES), high);
+        let nibbles = _mm512_and_si512(nibbles::<4>(base), _mm512_set1_epi8(0x0f));
+        let top = _mm512_set1_epi8(0x10);
+        let codes = _mm512_ternarylogic_epi32::<0b1111_1000>(nibbles, high, top); // nibbles | high & top
+        store64(out, sign_extend::<5>(codes));
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn unpack_q6(row: &GroupedRow<'_>, out: &mut [u8]) {
+    // Lane k's high bits to bits 5 and 4 of byte k.
+    const HALVES: [u64; 8] = [0, 0, 0, 0, 1, 1, 1, 1];
+    const PLACES: [u8; 64] = offsets(-4, 2, 32);
+    let groups = row.base.as_chunks().0.iter().zip(row.high.as_chunks::<Q6_HIGH_BYTES>().0);
+    for ((base, high), out) in groups.zip(out.as_chunks_mut().0) {
+        let high = _mm512_permutexvar_epi64(words(&HALVES), _mm512_castsi128_si512(load16(high)));
+        let high = _mm512_multishift_epi64_epi8(words(&PLACES), high);
+        let nibbles = _mm512_and_si512(nibbles::<4>(base), _mm512_set1_epi8(0x0f));
+        let top = _mm512_set1_epi8(0x30);
+        let codes = _mm512_ternarylogic_epi32::<0b1111_1000>(nibbles, high, top); // nibbles | high & top
+        store64(out, sign_extend::<6>(codes));
+    }
+}
+
 /// FP8 codes, 64 at a time, under a scale that makes no product subnormal or infinite.
 ///
 /// Bytes are looked up and moved to make the codes' own binary32 words, none of which is subnormal; the product

@@ -24,11 +24,12 @@ pub(crate) enum Simd {
 
 type GroupedKernel = unsafe fn(&GroupedRow<'_>, &mut [u8]);
 
-struct Grouped<'a> {
-    kernel: GroupedKernel,
-    row: &'a GroupedRow<'a>,
-    high_bytes: usize,
-    unit: usize,
+/// Groups of a grouped format; `unit` is what one makes, in bytes.
+pub(super) struct Grouped<'a> {
+    pub kernel: GroupedKernel,
+    pub row: &'a GroupedRow<'a>,
+    pub high_bytes: usize,
+    pub unit: usize,
 }
 
 impl Units for Grouped<'_> {

@@ -4,8 +4,9 @@ mod avx2_decode;
 mod avx512_decode;
 pub(super) mod decode;
 mod lanes;
-#[allow(dead_code, reason = "the guard waits for the first kernel that rounds")]
 mod mxcsr;
+pub(super) mod scan;
 pub(super) mod stream;
+pub(super) mod unpack;
 
 pub(crate) use lanes::Lanes;

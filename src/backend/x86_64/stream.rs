@@ -19,6 +19,25 @@ pub(crate) fn copy_lines(source: &[u8], target: &mut [u8]) {
     }
 }
 
+/// Copies between slices of one length at any addresses: whole lines of the target past the cache.
+pub(crate) fn copy_streaming(target: &mut [u8], source: &[u8]) {
+    let head = target.as_ptr().align_offset(64).min(target.len());
+    let lines = (target.len() - head) / 64 * 64;
+    let (Some((head, rest)), Some((head_source, rest_source))) =
+        (target.split_at_mut_checked(head), source.split_at_checked(head))
+    else {
+        return;
+    };
+    let (Some((lines, tail)), Some((lines_source, tail_source))) =
+        (rest.split_at_mut_checked(lines), rest_source.split_at_checked(lines))
+    else {
+        return;
+    };
+    copy(head, head_source);
+    copy_lines(lines_source, lines);
+    copy(tail, tail_source);
+}
+
 /// Orders the streamed stores so far before all later stores.
 pub(crate) fn fence() {
     // SAFETY: x86-64 has SSE.

@@ -1,10 +1,12 @@
 //! New payloads out of rows of others: slice, gather, stack. No code is unpacked. Spec: storage-layouts §3 to
 //! §5.
 
+use crate::backend::{self, Stores};
 use crate::error::Error;
 use crate::format::Format;
-use crate::layout::Plan;
-use crate::tensor::{Tensor, TensorMut};
+use crate::layout::blockscale::{TILE_BYTES, TILE_ROWS, scale_offset};
+use crate::layout::{Plan, Plane, Span};
+use crate::tensor::{Tensor, TensorMut, part, part_mut};
 use crate::words::copy;
 
 impl Tensor<'_> {
@@ -103,18 +105,63 @@ impl TensorMut<'_> {
 
     /// Copies checked rows of `source`, a tensor of the same format and K, to the rows from `begin` on.
     pub(crate) fn copy_rows(&mut self, begin: u64, source: &Tensor<'_>, rows: impl Iterator<Item = u64>) {
-        let blockscale = self.plan.format() == Format::Nvfp4;
-        for (row, from) in (begin..).zip(rows) {
-            let target = self.row_mut(row);
-            copy(target.codes, source.row_codes(from));
-            if blockscale {
-                for group in 0..source.plan.logical_groups() {
-                    self.set_block_scale(row, group, source.block_scale(from, group));
-                }
-            } else {
-                copy(target.high, source.row_high(from));
-                copy(target.scales, source.row_scales(from));
+        let stores = Stores::new(self.codes.len());
+        let mut rows = rows.peekable();
+        let mut target = begin;
+        while let Some(first) = rows.next() {
+            // Rows that follow one another by number do so in every plane too, but for NVFP4's scales.
+            let mut count = 1;
+            while rows.next_if_eq(&(first + count)).is_some() {
+                count += 1;
             }
+            self.copy_run(target, source, first, count, &stores);
+            target += count;
+        }
+    }
+
+    fn copy_run(&mut self, target: u64, source: &Tensor<'_>, first: u64, count: u64, stores: &Stores) {
+        let (plan, at, from) = (self.plan, target - self.begin, first - source.begin);
+        let span =
+            |plane: &Plane, row| Span { offset: row * plane.row_bytes, bytes: count * plane.row_bytes };
+        let codes = plan.codes();
+        backend::copy(part_mut(self.codes, span(&codes, at)), part(source.codes, span(&codes, from)), stores);
+        if plan.format() == Format::Nvfp4 {
+            return self.copy_block_scales(target, source, first, count);
+        }
+        for (target, source, plane) in
+            [(&mut *self.high, source.high, plan.high()), (&mut *self.scales, source.scales, plan.scales())]
+        {
+            backend::copy(part_mut(target, span(&plane, at)), part(source, span(&plane, from)), stores);
+        }
+    }
+
+    /// Copies NVFP4's scale words: whole tiles where both sides have them, else four words at a time.
+    fn copy_block_scales(&mut self, target: u64, source: &Tensor<'_>, first: u64, count: u64) {
+        let groups = self.plan.logical_groups();
+        let source_tile = source.begin - source.begin % TILE_ROWS;
+        let mut done = 0;
+        while done < count {
+            let (to, from) = (target + done - self.begin, first + done - source_tile);
+            let rows = if to % TILE_ROWS == 0 && from % TILE_ROWS == 0 {
+                (count - done) / TILE_ROWS * TILE_ROWS
+            } else {
+                0
+            };
+            if rows > 0 {
+                let span = |row| Span { offset: row * groups, bytes: rows * groups };
+                copy(part_mut(self.scales, span(to)), part(source.scales, span(from)));
+                done += rows;
+                continue;
+            }
+            let tile = TILE_BYTES as usize;
+            let target = after_mut(self.scales, scale_offset(to, 0, groups)).chunks_mut(tile);
+            let source = after(source.scales, scale_offset(from, 0, groups)).chunks(tile);
+            for (target, source) in target.zip(source).take((groups / 4) as usize) {
+                if let (Some(target), Some(source)) = (target.first_chunk_mut::<4>(), source.first_chunk()) {
+                    *target = *source;
+                }
+            }
+            done += 1;
         }
     }
 
@@ -123,4 +170,12 @@ impl TensorMut<'_> {
         self.clear_gaps();
         copy(self.divisor, source.divisor);
     }
+}
+
+fn after(bytes: &[u8], offset: u64) -> &[u8] {
+    bytes.get(offset as usize..).unwrap_or(&[])
+}
+
+fn after_mut(bytes: &mut [u8], offset: u64) -> &mut [u8] {
+    bytes.get_mut(offset as usize..).unwrap_or_default()
 }

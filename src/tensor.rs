@@ -353,7 +353,7 @@ fn check_length(plan: &Plan, actual: usize) -> Result<(), Error> {
 // The spans below lie inside the slices they cut, as the plan was checked against the payload. Sizes fit
 // `usize` for the same reason. The empty slices that the compiler asks for are never taken.
 
-fn part(bytes: &[u8], span: Span) -> &[u8] {
+pub(crate) fn part(bytes: &[u8], span: Span) -> &[u8] {
     let begin = usize::try_from(span.offset).unwrap_or(usize::MAX);
     let len = usize::try_from(span.bytes).unwrap_or(usize::MAX);
     bytes.get(begin..).and_then(|rest| rest.get(..len)).unwrap_or(&[])
@@ -368,9 +368,13 @@ fn row_of(plane: &[u8], index: u64, row_bytes: u64) -> &[u8] {
     part(plane, Span { offset: index.wrapping_mul(row_bytes), bytes: row_bytes })
 }
 
+pub(crate) fn part_mut(bytes: &mut [u8], span: Span) -> &mut [u8] {
+    let (_, rest) = split(bytes, span.offset);
+    split(rest, span.bytes).0
+}
+
 fn row_of_mut(plane: &mut [u8], index: u64, row_bytes: u64) -> &mut [u8] {
-    let (_, rest) = split(plane, index.wrapping_mul(row_bytes));
-    split(rest, row_bytes).0
+    part_mut(plane, Span { offset: index.wrapping_mul(row_bytes), bytes: row_bytes })
 }
 
 fn split(bytes: &mut [u8], at: u64) -> (&mut [u8], &mut [u8]) {

@@ -2,12 +2,14 @@
 //!
 //! Spec: tensor-formats §8.1 (what a producer must not emit), storage-layouts §2 to §5.
 
+use crate::backend::{self, LeWord, Stores};
 use crate::check;
+use crate::columns::Columns;
 use crate::error::Error;
 use crate::format::{Format, grouped};
 use crate::geometry::mul;
-use crate::layout::Plan;
 use crate::layout::row_split::{self, BASE_BYTES, MAX_LANES, SCALE_BYTES};
+use crate::layout::{Plan, blockscale};
 use crate::tensor::{Tensor, TensorMut};
 use crate::value::{Words, WordsMut};
 
@@ -154,45 +156,59 @@ impl Tensor<'_> {
         };
         let plan = &self.plan;
         check_lengths(plan, self.count(), lengths)?;
-        let rows = self.begin..self.end;
         match (format, words) {
-            (Format::Bf16, WordsMut::Bf16(words)) => load(self.codes, words, u16::from_le_bytes),
-            (Format::Fp32, WordsMut::Fp32(words)) => load(self.codes, words, u32::from_le_bytes),
-            (Format::I32, WordsMut::I32(words)) => load(self.codes, words, i32::from_le_bytes),
+            (Format::Bf16, WordsMut::Bf16(words)) => load(self.codes, words),
+            (Format::Fp32, WordsMut::Fp32(words)) => load(self.codes, words),
+            (Format::I32, WordsMut::I32(words)) => load(self.codes, words),
             (
                 Format::Q4G64F16S | Format::Q5G64F16S | Format::Q6G64F16S | Format::W8G32F16S,
                 WordsMut::Grouped { codes, scales },
-            ) => {
-                let codes = codes.chunks_mut(plan.columns() as usize);
-                let scales = scales.chunks_mut(plan.logical_groups() as usize);
-                for ((row, codes), scales) in rows.zip(codes).zip(scales) {
-                    load(self.row_scales(row), scales, u16::from_le_bytes);
-                    let mut codes = codes.chunks_mut(plan.format().column_step() as usize);
-                    self.each_group(row, 0, plan.logical_groups(), |_, _, lanes| {
-                        for (code, &lane) in codes.next().unwrap_or_default().iter_mut().zip(lanes) {
-                            *code = lane;
-                        }
-                        Ok(())
-                    })?;
-                }
-            }
+            ) => self.unpack_grouped(bytemuck::cast_slice_mut(codes), scales),
             (Format::Nvfp4, WordsMut::Nvfp4 { codes, scales, divisor }) => {
-                copy(codes, self.codes);
-                let scales = scales.chunks_mut(plan.logical_groups() as usize);
-                for (row, scales) in rows.zip(scales) {
-                    for (group, word) in (0..).zip(scales) {
-                        *word = self.block_scale(row, group);
-                    }
-                }
+                load(self.codes, codes);
+                self.unpack_block_scales(scales);
                 *divisor = self.divisor_word();
             }
             (Format::Fp8E4M3FnRowBf16S, WordsMut::Fp8Row { codes, scales }) => {
-                copy(codes, self.codes);
-                load(self.scales, scales, u16::from_le_bytes);
+                load(self.codes, codes);
+                load(self.scales, scales);
             }
             _ => return Err(Error::WrongWords { format }),
         }
         Ok(())
+    }
+
+    fn unpack_grouped(&self, codes: &mut [u8], scales: &mut [u16]) {
+        let plan = &self.plan;
+        let columns = Columns::all(plan);
+        let stores = Stores::new(codes.len());
+        if plan.columns() == plan.padded_columns() {
+            backend::unpack_codes(plan.format(), &self.grouped_row(self.begin, columns), codes, &stores);
+            return backend::copy_words(self.scales, scales, &stores);
+        }
+        let codes = codes.chunks_mut(plan.columns() as usize);
+        let scales = scales.chunks_mut(plan.logical_groups() as usize);
+        for ((row, codes), scales) in (self.begin..self.end).zip(codes).zip(scales) {
+            let row = self.grouped_row(row, columns);
+            backend::unpack_codes(plan.format(), &row, codes, &stores);
+            backend::copy_words(row.scales, scales, &stores);
+        }
+    }
+
+    /// Puts NVFP4's scale words in natural order.
+    fn unpack_block_scales(&self, scales: &mut [u8]) {
+        let columns = Columns::all(&self.plan);
+        for (row, scales) in
+            (self.begin..self.end).zip(scales.chunks_mut(self.plan.logical_groups() as usize))
+        {
+            // Four words lie together; the next four are a tile further on.
+            let tiles = self.nvfp4_rows(row, columns).row_scales(0).chunks(blockscale::TILE_BYTES as usize);
+            for (words, tile) in scales.as_chunks_mut::<4>().0.iter_mut().zip(tiles) {
+                if let Some(four) = tile.first_chunk() {
+                    *words = *four;
+                }
+            }
+        }
     }
 }
 
@@ -264,10 +280,8 @@ fn store<T: Copy, const BYTES: usize>(bytes: &mut [u8], words: &[T], to_bytes: i
     }
 }
 
-fn load<T, const BYTES: usize>(bytes: &[u8], words: &mut [T], from_bytes: impl Fn([u8; BYTES]) -> T) {
-    for (bytes, word) in bytes.as_chunks().0.iter().zip(words) {
-        *word = from_bytes(*bytes);
-    }
+fn load<W: LeWord>(bytes: &[u8], words: &mut [W]) {
+    backend::copy_words(bytes, words, &Stores::new(bytes.len()));
 }
 
 /// Copies between slices of one length; the check keeps a panic path out.

@@ -6,25 +6,50 @@
 //! `portable` runs. No backend's result depends on the host's float mode.
 
 mod detect;
+pub(crate) mod nvfp4_tables;
 mod portable;
+mod run;
+mod scan;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86_64;
 
-pub(crate) use detect::active;
 #[cfg(any(test, feature = "internals"))]
-pub(crate) use detect::{Backend, select};
-pub(crate) use portable::{decode_fp8_row, decode_grouped_row, decode_nvfp4_row, decode_nvfp4_row_f64};
+pub(crate) use detect::select;
+pub(crate) use detect::{Backend, active};
+pub(crate) use run::Stores;
+pub(crate) use scan::Scan;
 
-use crate::format::{binary16, direct};
+#[cfg(target_arch = "x86_64")]
+use x86_64::decode::{self as simd, Simd};
+
+use self::nvfp4_tables::Tables;
+use crate::format::{Format, binary16, direct};
+use crate::layout::blockscale;
 
 /// Narrows the binary32 word of a decoded value to an output type, rounding once.
-pub(crate) trait Narrow {
+pub(crate) trait Narrow: Lanes {
     /// The output type's words.
-    type Word: Copy + Default;
+    type Word: NarrowWord;
     /// Rounds to nearest, ties to even.
     fn narrow(f32_bits: u32) -> Self::Word;
 }
+
+/// What vectors ask of an output type.
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::Lanes;
+
+/// What vectors ask of an output type: nothing here.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) trait Lanes {}
+#[cfg(not(target_arch = "x86_64"))]
+impl<T> Lanes for T {}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use nvfp4_tables::TableWord as NarrowWord;
+/// A word that NVFP4 decodes to.
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::decode::Nvfp4Word as NarrowWord;
 
 /// To binary32: as it is.
 pub(crate) struct ToF32;
@@ -57,19 +82,170 @@ impl Narrow for ToF16 {
     }
 }
 
-/// A row of a grouped tensor, from the first group of a column range on.
+/// Groups of a grouped tensor: a row's from the first of a column range on, and what follows them.
 pub(crate) struct GroupedRow<'a> {
     pub base: &'a [u8],
     pub high: &'a [u8],
     pub scales: &'a [u8],
 }
 
-/// A row of an NVFP4 tensor.
-pub(crate) struct Nvfp4Row<'a> {
+/// FP8 rows of a multiple of this many columns can be decoded as one run.
+pub(crate) const FP8_UNIT: usize = 64;
+
+/// Rows of an FP8 tensor: a part of one, or whole ones of a multiple of 64 columns that follow one another.
+pub(crate) struct Fp8Rows<'a> {
+    pub codes: &'a [u8],
+    /// Columns of a row, from the first of a column range on.
+    pub columns: usize,
+    /// The scale words, from that of the first row on.
+    pub scales: &'a [u8],
+}
+
+/// Rows of an NVFP4 tensor: a part of one, or whole ones that follow one another.
+pub(crate) struct Nvfp4Rows<'a> {
     /// Code pairs from the first column of the range on.
     pub codes: &'a [u8],
-    /// The scale plane from the row's group 0 on: group `g` is at `g / 4 * 512 + g % 4`.
+    /// The scale plane from the first row's tile on.
     pub scales: &'a [u8],
+    /// The first row, counted from the tile's.
+    pub first_row: usize,
     /// The range's first group.
     pub first_group: usize,
+    /// Groups of a whole row.
+    pub groups: usize,
+}
+
+impl<'a> Nvfp4Rows<'a> {
+    /// The scale plane from group 0 of a row on, by its number after the first: group `g` is at
+    /// `g / 4 * 512 + g % 4`.
+    #[inline]
+    pub(crate) fn row_scales(&self, row: usize) -> &'a [u8] {
+        let offset = blockscale::scale_offset((self.first_row + row) as u64, 0, self.groups as u64);
+        self.scales.get(offset as usize..).unwrap_or(&[])
+    }
+}
+
+/// The vector backend that runs, if it is one.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn vectors() -> Option<Simd> {
+    match active() {
+        Backend::Portable => None,
+        Backend::Avx2 => Some(Simd::Avx2),
+        Backend::Avx512 => Some(Simd::Avx512),
+    }
+}
+
+/// Decodes groups of one of the four grouped formats, under legal scales; any other format writes nothing.
+/// The last group may be cut short by the end of `out`; the planes hold all of it.
+pub(crate) fn decode_grouped<N: Narrow>(
+    format: Format,
+    row: &GroupedRow<'_>,
+    out: &mut [N::Word],
+    stores: &Stores,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vectors) = vectors() {
+        return simd::decode_grouped::<N>(vectors, format, row, out, stores);
+    }
+    let _ = stores;
+    portable::decode_grouped_row::<N>(format, row, out);
+}
+
+/// Decodes FP8 codes, as many as `out` has words, under legal row scales.
+pub(crate) fn decode_fp8<N: Narrow>(rows: &Fp8Rows<'_>, out: &mut [N::Word], stores: &Stores) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vectors) = vectors() {
+        return simd::decode_fp8::<N>(vectors, rows, out, stores);
+    }
+    let _ = stores;
+    let codes = rows.codes.chunks(rows.columns.max(1)).zip(out.chunks_mut(rows.columns.max(1)));
+    for ((codes, out), scale) in codes.zip(rows.scales.as_chunks().0) {
+        portable::decode_fp8_row::<N>(codes, u16::from_le_bytes(*scale), out);
+    }
+}
+
+/// Decodes NVFP4 codes, as many as `out` has words. The codes go to the end of a row at least; the tables hold the
+/// words of the scales that stand over them.
+pub(crate) fn decode_nvfp4<W: NarrowWord>(
+    rows: &Nvfp4Rows<'_>,
+    tables: &Tables<W>,
+    out: &mut [W],
+    stores: &Stores,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vectors) = vectors() {
+        return simd::decode_nvfp4(vectors, rows, tables, out, stores);
+    }
+    let _ = stores;
+    portable::decode_nvfp4(rows, tables, out);
+}
+
+/// Widens little-endian BF16 words to binary32 words, as many as `out` has.
+pub(crate) fn widen_bf16(source: &[u8], out: &mut [u32], stores: &Stores) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vectors) = vectors() {
+        return simd::widen_bf16(vectors, source, out, stores);
+    }
+    let _ = stores;
+    portable::widen_bf16(source, out);
+}
+
+/// Says whether all words are what is looked for.
+pub(crate) fn scan(scan: Scan, bytes: &[u8]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vectors) = vectors() {
+        return x86_64::scan::all(vectors, scan, bytes);
+    }
+    scan::all(scan, bytes)
+}
+
+/// Copies between slices of one length.
+pub(crate) fn copy(target: &mut [u8], source: &[u8], stores: &Stores) {
+    #[cfg(target_arch = "x86_64")]
+    if stores.are_streaming() {
+        return x86_64::stream::copy_streaming(target, source);
+    }
+    let _ = stores;
+    crate::words::copy(target, source);
+}
+
+/// Copies little-endian words to native ones, as many as `out` has.
+pub(crate) fn copy_words<W: LeWord>(source: &[u8], out: &mut [W], stores: &Stores) {
+    if cfg!(target_endian = "little") {
+        let out: &mut [u8] = bytemuck::cast_slice_mut(out);
+        return copy(out, source.get(..out.len()).unwrap_or(source), stores);
+    }
+    for (word, bytes) in out.iter_mut().zip(source.chunks_exact(size_of::<W>())) {
+        *word = W::from_le(bytemuck::pod_read_unaligned(bytes));
+    }
+}
+
+/// A word as it lies in a payload.
+pub(crate) trait LeWord: bytemuck::Pod {
+    /// The native word of one whose bytes are little-endian.
+    fn from_le(word: Self) -> Self;
+}
+
+macro_rules! le_words {
+    ($($word:ty),*) => {$(
+        impl LeWord for $word {
+            fn from_le(word: Self) -> Self {
+                Self::from_le(word)
+            }
+        }
+    )*};
+}
+
+le_words!(u8, u16, u32, i32);
+
+/// Unpacks the signed codes of groups of one of the four grouped formats, one a byte of `out`; any other format
+/// writes nothing. The last group may be cut short by the end of `out`; the planes hold all of it.
+pub(crate) fn unpack_codes(format: Format, row: &GroupedRow<'_>, out: &mut [u8], stores: &Stores) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vectors) = vectors() {
+        return x86_64::unpack::codes(vectors, format, row, out, stores);
+    }
+    let _ = stores;
+    portable::unpack_codes(format, row, out);
 }

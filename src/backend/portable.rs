@@ -1,9 +1,11 @@
 //! The portable backend: plain Rust, always compiled, the reference that every other backend is compared with.
 
-use super::{GroupedRow, Narrow, Nvfp4Row};
-use crate::format::nvfp4::{GROUP, Quotients};
-use crate::format::{Format, e4m3fn, fp8_row, grouped};
+use super::nvfp4_tables::Tables;
+use super::{GroupedRow, Narrow, Nvfp4Rows};
+use crate::format::nvfp4::GROUP;
+use crate::format::{Format, direct, e4m3fn, fp8_row, grouped};
 use crate::layout::row_split::{unpack_q4, unpack_q5, unpack_q6, unpack_w8};
+use crate::words::copy;
 
 /// Decodes a row of one of the four grouped formats; any other format writes nothing.
 pub(crate) fn decode_grouped_row<N: Narrow>(format: Format, row: &GroupedRow<'_>, out: &mut [N::Word]) {
@@ -38,6 +40,31 @@ fn products<N: Narrow, const LANES: usize>(
     }
 }
 
+/// Unpacks the signed codes of groups, one a byte of `out`.
+pub(crate) fn unpack_codes(format: Format, row: &GroupedRow<'_>, out: &mut [u8]) {
+    let base = row.base.as_chunks().0.iter();
+    match format {
+        Format::Q4G64F16S => lanes::<64>(base.map(unpack_q4), out),
+        Format::Q5G64F16S => {
+            lanes::<64>(base.zip(row.high.as_chunks().0).map(|(base, high)| unpack_q5(base, high)), out);
+        }
+        Format::Q6G64F16S => {
+            lanes::<64>(base.zip(row.high.as_chunks().0).map(|(base, high)| unpack_q6(base, high)), out);
+        }
+        Format::W8G32F16S => copy(out, row.base.get(..out.len()).unwrap_or(&[])),
+        _ => {}
+    }
+}
+
+#[inline]
+fn lanes<const LANES: usize>(codes: impl Iterator<Item = [i8; LANES]>, out: &mut [u8]) {
+    for (out, codes) in out.chunks_mut(LANES).zip(codes) {
+        for (byte, code) in out.iter_mut().zip(codes) {
+            *byte = code as u8;
+        }
+    }
+}
+
 /// Decodes a row of FP8 codes under one legal row scale.
 pub(crate) fn decode_fp8_row<N: Narrow>(codes: &[u8], scale: u16, out: &mut [N::Word]) {
     for (word, &code) in out.iter_mut().zip(codes) {
@@ -47,7 +74,7 @@ pub(crate) fn decode_fp8_row<N: Narrow>(codes: &[u8], scale: u16, out: &mut [N::
 
 /// Row scales between 2^-100 and 2^100, and zero: no product is subnormal or overflows, so the host's float
 /// modes cannot touch the multiplication.
-fn is_plain_scale(scale: u16) -> bool {
+pub(super) fn is_plain_scale(scale: u16) -> bool {
     const LOW: u16 = (127 - 100) << 7;
     const HIGH: u16 = (127 + 100) << 7;
     scale == 0 || (LOW..HIGH).contains(&scale)
@@ -63,32 +90,39 @@ fn fp8_product(code: u8, scale: u16) -> u32 {
     }
 }
 
-/// Decodes a row of NVFP4 under legal scales.
-pub(crate) fn decode_nvfp4_row<N: Narrow>(row: &Nvfp4Row<'_>, quotients: &Quotients, out: &mut [N::Word]) {
-    look_up(row, out, |scale| quotients.group_f32_bits(scale), N::narrow);
+/// Decodes rows of NVFP4 under the scales that the tables hold.
+pub(crate) fn decode_nvfp4<W: Copy>(rows: &Nvfp4Rows<'_>, tables: &Tables<W>, out: &mut [W]) {
+    let columns = (rows.groups - rows.first_group) * GROUP;
+    let parts = rows.codes.chunks((columns / 2).max(1)).zip(out.chunks_mut(columns.max(1)));
+    for (row, (codes, out)) in parts.enumerate() {
+        let scales = rows.row_scales(row);
+        let groups = codes.chunks(GROUP / 2).zip(out.chunks_mut(GROUP));
+        for (group, (codes, out)) in (rows.first_group..).zip(groups) {
+            let words = entry(tables, scales.get(group / 4 * 512 + group % 4).copied().unwrap_or(0));
+            for (pair, byte) in out.chunks_mut(2).zip(codes) {
+                for (word, code) in pair.iter_mut().zip([byte & 0xf, byte >> 4]) {
+                    *word = word_of(words, code);
+                }
+            }
+        }
+    }
 }
 
-/// Decodes a row of NVFP4 under legal scales to binary64 words.
-pub(crate) fn decode_nvfp4_row_f64(row: &Nvfp4Row<'_>, quotients: &Quotients, out: &mut [u64]) {
-    look_up(row, out, |scale| quotients.group_f64_bits(scale), |bits| bits);
+#[inline]
+#[expect(clippy::indexing_slicing, reason = "a masked index into 128 entries")]
+fn entry<W>(tables: &Tables<W>, scale: u8) -> &[W; 16] {
+    &tables[usize::from(scale & 0x7f)]
 }
 
 #[inline]
 #[expect(clippy::indexing_slicing, reason = "a masked index into 16 entries")]
-fn look_up<Bits: Copy, Word>(
-    row: &Nvfp4Row<'_>,
-    out: &mut [Word],
-    group_table: impl Fn(u8) -> [Bits; 16],
-    narrow: impl Fn(Bits) -> Word,
-) {
-    let groups = row.codes.chunks(GROUP / 2).zip(out.chunks_mut(GROUP));
-    for (group, (codes, out)) in (row.first_group..).zip(groups) {
-        let scale = row.scales.get(group / 4 * 512 + group % 4).copied().unwrap_or(0);
-        let table = group_table(scale);
-        for (pair, byte) in out.chunks_mut(2).zip(codes) {
-            for (word, code) in pair.iter_mut().zip([byte & 0xf, byte >> 4]) {
-                *word = narrow(table[usize::from(code)]);
-            }
-        }
+fn word_of<W: Copy>(words: &[W; 16], code: u8) -> W {
+    words[usize::from(code & 0xf)]
+}
+
+/// Widens little-endian BF16 words.
+pub(crate) fn widen_bf16(source: &[u8], out: &mut [u32]) {
+    for (word, bytes) in out.iter_mut().zip(source.as_chunks().0) {
+        *word = direct::bf16_to_f32_bits(u16::from_le_bytes(*bytes));
     }
 }

@@ -32,7 +32,8 @@ pub(crate) const fn split(word: u8) -> (u32, i32) {
     if field == 0 { (fraction, -9) } else { (8 + fraction, field - 10) }
 }
 
-const fn compute_f32_bits(word: u8) -> u32 {
+/// Computes what [`to_f32_bits`] looks up.
+pub(crate) const fn compute_f32_bits(word: u8) -> u32 {
     if word & !SIGN == NAN {
         return NAN_F32_BITS;
     }

@@ -98,15 +98,9 @@ impl Quotients {
         // Products lie in 2^-10 .. 2^12; with the divisor inside 2^-100 .. 2^100 no quotient is near an end.
         const LOW: u32 = (127 - 100) << 23;
         const HIGH: u32 = (127 + 100) << 23;
-        let f32_bits = (LOW..HIGH).contains(&divisor).then(|| {
-            let mut scale = SCALE_ONE;
-            [(); 8].map(|()| {
-                let pair =
-                    [CODE_ONE, CODE_ONE_AND_A_HALF].map(|code| quotient_f32_bits(code, scale, divisor));
-                scale += 1;
-                pair
-            })
-        });
+        let f32_bits = (LOW..HIGH)
+            .contains(&divisor)
+            .then(|| significands(|code, scale| quotient_f32_bits(code, scale, divisor)));
         Self { divisor, f32_bits }
     }
 
@@ -122,15 +116,13 @@ impl Quotients {
                 word
             });
         };
-        // The scale's own binary32 word names its exponent and, in the top three fraction bits, its m.
-        let scale_bits = e4m3fn::to_f32_bits(scale & 0x7f);
-        let [one, one_and_a_half] = table[(scale_bits >> 20 & 7) as usize];
+        let (m, exponent) = scale_parts(scale);
+        let [one, one_and_a_half] = table[m];
         // Adding to the exponent field scales by a power of two; a zero scale makes every magnitude zero.
-        let lift = (scale_bits & 0x7f80_0000).wrapping_sub(127 << 23);
-        let nonzero = if scale & 0x7f == 0 { 0 } else { u32::MAX };
-        let one = one.wrapping_add(lift);
-        let one_and_a_half = one_and_a_half.wrapping_add(lift);
         const DOUBLE: u32 = 1 << 23;
+        let Some(exponent) = exponent else { return with_signs([0; 8], 1 << 31) };
+        let lift = (exponent as u32).wrapping_mul(DOUBLE);
+        let (one, one_and_a_half) = (one.wrapping_add(lift), one_and_a_half.wrapping_add(lift));
         let magnitudes = [
             0,
             one.wrapping_sub(DOUBLE),
@@ -140,25 +132,89 @@ impl Quotients {
             one_and_a_half.wrapping_add(DOUBLE),
             one.wrapping_add(2 * DOUBLE),
             one_and_a_half.wrapping_add(2 * DOUBLE),
-        ]
-        .map(|magnitude| magnitude & nonzero);
-        let mut words = [0; 16];
-        for (word, (magnitude, sign)) in words
-            .iter_mut()
-            .zip(magnitudes.map(|m| (m, 0)).into_iter().chain(magnitudes.map(|m| (m, 1 << 31))))
-        {
-            *word = magnitude | sign;
+        ];
+        with_signs(magnitudes, 1 << 31)
+    }
+
+    /// The binary32 words of all 16 codes under every scale, the last of which is a NaN and means nothing.
+    pub(crate) fn all_f32_bits(&self) -> [[u32; 16]; 128] {
+        // Where no result leaves the normal range, scales from 16 on give what the one 8 before gives, doubled.
+        const SCALES_A_BINADE: usize = 8;
+        const FIRST_DOUBLED: usize = 2 * SCALES_A_BINADE;
+        let mut words = [[0; 16]; 128];
+        let first = if self.f32_bits.is_some() { FIRST_DOUBLED } else { words.len() };
+        for (scale, words) in (0..).zip(words.iter_mut().take(first)) {
+            *words = self.group_f32_bits(scale);
+        }
+        let mut rest = words.get_mut(first - SCALES_A_BINADE..).unwrap_or_default();
+        while let Some((known, next)) = rest.split_first_chunk_mut::<SCALES_A_BINADE>() {
+            for (next, known) in next.iter_mut().zip(known) {
+                for (next, known) in next.iter_mut().zip(known) {
+                    let nonzero = u32::from(*known << 1 != 0);
+                    *next = known.wrapping_add(nonzero << 23);
+                }
+            }
+            rest = next;
         }
         words
     }
+}
+
+/// All quotients of one divisor in binary64; see [`Quotients`]. None leaves the normal range.
+pub(crate) struct Quotients64([[u64; 2]; 8]);
+
+impl Quotients64 {
+    pub(crate) fn new(divisor: u32) -> Self {
+        Self(significands(|code, scale| quotient_f64_bits(code, scale, divisor)))
+    }
 
     /// The binary64 words of all 16 codes under one scale.
-    pub(crate) fn group_f64_bits(&self, scale: u8) -> [u64; 16] {
-        let mut code = 0;
-        [(); 16].map(|()| {
-            let word = quotient_f64_bits(code, scale, self.divisor);
-            code += 1;
-            word
-        })
+    #[expect(clippy::indexing_slicing, reason = "a masked index into 8 entries")]
+    pub(crate) fn group_bits(&self, scale: u8) -> [u64; 16] {
+        let (m, exponent) = scale_parts(scale);
+        let [one, one_and_a_half] = self.0[m & 7];
+        const DOUBLE: u64 = 1 << 52;
+        let Some(exponent) = exponent else { return with_signs([0; 8], 1 << 63) };
+        let lift = (i64::from(exponent) as u64).wrapping_mul(DOUBLE);
+        let (one, one_and_a_half) = (one.wrapping_add(lift), one_and_a_half.wrapping_add(lift));
+        let magnitudes = [
+            0,
+            one.wrapping_sub(DOUBLE),
+            one,
+            one_and_a_half,
+            one.wrapping_add(DOUBLE),
+            one_and_a_half.wrapping_add(DOUBLE),
+            one.wrapping_add(2 * DOUBLE),
+            one_and_a_half.wrapping_add(2 * DOUBLE),
+        ];
+        with_signs(magnitudes, 1 << 63)
     }
+}
+
+/// The quotients of code significands 1 and 1.5 under the eight scale significands of exponent 0.
+fn significands<W>(quotient: impl Fn(u8, u8) -> W) -> [[W; 2]; 8] {
+    let mut scale = SCALE_ONE;
+    [(); 8].map(|()| {
+        let pair = [CODE_ONE, CODE_ONE_AND_A_HALF].map(|code| quotient(code, scale));
+        scale += 1;
+        pair
+    })
+}
+
+/// The significand's `m` and the exponent of a scale word's magnitude; no exponent for zero.
+fn scale_parts(scale: u8) -> (usize, Option<i32>) {
+    // Its own binary32 word names its exponent and, in the top three fraction bits, its m.
+    let bits = e4m3fn::to_f32_bits(scale & 0x7f);
+    let exponent = (bits >> 23) as i32 - 127;
+    ((bits >> 20 & 7) as usize, (bits != 0).then_some(exponent))
+}
+
+/// The magnitudes of codes 0 to 7, then the same with the sign.
+fn with_signs<W: Copy + core::ops::BitOr<Output = W>>(magnitudes: [W; 8], sign: W) -> [W; 16] {
+    let mut words = [sign; 16];
+    let (positive, negative) = words.split_at_mut(8);
+    for ((positive, negative), magnitude) in positive.iter_mut().zip(negative).zip(magnitudes) {
+        (*positive, *negative) = (magnitude, magnitude | sign);
+    }
+    words
 }

@@ -17,7 +17,7 @@ pub(crate) const TILE_ROWS: u64 = 128;
 /// Groups, along K, of one scale tile.
 const TILE_GROUPS: u64 = 4;
 /// Bytes of one scale tile.
-const TILE_BYTES: u64 = TILE_ROWS * TILE_GROUPS;
+pub(crate) const TILE_BYTES: u64 = TILE_ROWS * TILE_GROUPS;
 /// Weights along K of one scale tile.
 const TILE_COLUMNS: u64 = TILE_GROUPS * nvfp4::GROUP as u64;
 /// Rows that lie 16 bytes apart; the four such bands of a tile interleave.

@@ -1,0 +1,135 @@
+//! Runs a kernel over an output of any length and address, past the cache where that pays.
+//!
+//! A kernel makes whole units; the unit that the end of the output cuts short is made aside. A large output
+//! is streamed: made in pieces that stay in the first-level cache and copied out in whole cache lines by stores
+//! that do not read the lines first, whatever the output's address. Half of the memory traffic is saved so.
+
+#[cfg(target_arch = "x86_64")]
+use super::x86_64::stream;
+#[cfg(target_arch = "x86_64")]
+use crate::words::copy;
+
+/// Outputs from this many bytes on are streamed: so large that they do not stay in the cache anyway.
+pub(crate) const STREAM_BYTES: usize = 8 << 20;
+
+/// How one call stores its output. Dropping it orders streamed stores before whatever follows.
+pub(crate) struct Stores {
+    streaming: bool,
+}
+
+impl Stores {
+    /// For an output of so many bytes in all.
+    pub(crate) fn new(bytes: usize) -> Self {
+        let vectors = super::active() != super::Backend::Portable;
+        Self { streaming: cfg!(target_arch = "x86_64") && vectors && bytes >= STREAM_BYTES }
+    }
+}
+
+impl Stores {
+    /// Whether the output is large.
+    pub(crate) fn are_streaming(&self) -> bool {
+        self.streaming
+    }
+}
+
+impl Drop for Stores {
+    fn drop(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        if self.streaming {
+            stream::fence();
+        }
+    }
+}
+
+/// What makes output units out of planes that a value of the type holds.
+pub(crate) trait Units {
+    /// Bytes of a unit: at most [`MAX_UNIT`].
+    fn unit_bytes(&self) -> usize;
+    /// Makes the units from `first` on all over `out`, whose length is a multiple of a unit's.
+    fn make(&self, first: usize, out: &mut [u8]);
+}
+
+/// Bytes of the largest unit: 64 words of 64 bits.
+pub(crate) const MAX_UNIT: usize = 512;
+const LINE: usize = 64;
+/// Bytes of output made at a time before they are streamed.
+const PIECE: usize = 4096;
+
+#[repr(align(64))]
+struct Aligned<const BYTES: usize>([u8; BYTES]);
+
+/// Makes all of `out`.
+pub(crate) fn run(units: &dyn Units, out: &mut [u8], stores: &Stores) {
+    #[cfg(target_arch = "x86_64")]
+    if stores.streaming && out.len() >= 2 * PIECE {
+        return run_streaming(units, out);
+    }
+    let _ = stores.streaming;
+    let unit = units.unit_bytes();
+    let rest = out.len().checked_rem(unit).unwrap_or(0);
+    let whole = out.len() - rest;
+    let Some((body, tail)) = out.split_at_mut_checked(whole) else { return };
+    if !body.is_empty() {
+        units.make(0, body);
+    }
+    if !tail.is_empty() {
+        let mut last = Aligned([0; MAX_UNIT]);
+        if let (Some(first), Some(last)) = (whole.checked_div(unit), last.0.get_mut(..unit)) {
+            units.make(first, last);
+            for (byte, made) in tail.iter_mut().zip(last) {
+                *byte = *made;
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn run_streaming(units: &dyn Units, out: &mut [u8]) {
+    let unit = units.unit_bytes();
+    let Some(units_a_piece) = PIECE.checked_div(unit) else { return };
+    // Up to a line that is still to be written lies right before the piece.
+    let mut staging = Aligned([0; LINE + PIECE]);
+    let head = out.as_ptr().align_offset(LINE).min(LINE);
+    let Some((mut head, mut out)) = out.split_at_mut_checked(head) else { return };
+    let mut held = 0;
+    let mut first = 0;
+    loop {
+        let left = (head.len() + out.len()).saturating_sub(held);
+        if left == 0 {
+            break;
+        }
+        let units_now = left.div_ceil(unit).min(units_a_piece);
+        let made = (units_now * unit).min(left);
+        let Some(piece) = staging.0.get_mut(LINE..LINE + units_now * unit) else { return };
+        units.make(first, piece);
+        first += units_now;
+        let Some(mut ready) = staging.0.get(LINE - held..LINE + made) else { return };
+        if !head.is_empty() {
+            // A piece is longer than a line, and the output longer than a piece.
+            let Some((bytes, rest)) = ready.split_at_checked(head.len()) else { return };
+            copy(head, bytes);
+            head = &mut [];
+            ready = rest;
+        }
+        let whole = ready.len() / LINE * LINE;
+        let (Some((lines, rest)), Some((target, below))) =
+            (ready.split_at_checked(whole), core::mem::take(&mut out).split_at_mut_checked(whole))
+        else {
+            return;
+        };
+        stream::copy_lines(lines, target);
+        out = below;
+        held = rest.len();
+        // Move what is held to right before the next piece: with it, all of the last line's length.
+        let Some(last) = staging.0.get(..LINE + made).and_then(|made| made.last_chunk::<LINE>()).copied()
+        else {
+            return;
+        };
+        if let Some(before) = staging.0.first_chunk_mut() {
+            *before = last;
+        }
+    }
+    for (byte, made) in out.iter_mut().zip(staging.0.get(LINE - held..LINE).unwrap_or(&[])) {
+        *byte = *made;
+    }
+}

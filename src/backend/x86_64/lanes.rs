@@ -1,0 +1,243 @@
+//! Vectors in and out of memory, and how decoded values become output words.
+
+use core::arch::x86_64::*;
+
+use crate::backend::nvfp4_tables::Tables;
+use crate::backend::{Narrow, ToBf16, ToF16, ToF32};
+
+/// The 64 bytes as a vector.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn load64(bytes: &[u8; 64]) -> __m512i {
+    // SAFETY: the function has AVX-512F, and the reference is 64 readable bytes; no alignment is asked for.
+    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
+
+/// The 32 bytes as a vector.
+#[inline]
+#[target_feature(enable = "avx")]
+pub(crate) fn load32(bytes: &[u8; 32]) -> __m256i {
+    // SAFETY: the function has AVX, and the reference is 32 readable bytes; no alignment is asked for.
+    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
+}
+
+/// The 16 bytes as a vector.
+#[inline]
+#[target_feature(enable = "sse2")]
+pub(crate) fn load16(bytes: &[u8; 16]) -> __m128i {
+    // SAFETY: the function has SSE2, and the reference is 16 readable bytes; no alignment is asked for.
+    unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+}
+
+/// The 8 bytes as the low half of a vector.
+#[inline]
+#[target_feature(enable = "sse2")]
+pub(crate) fn load8(bytes: &[u8; 8]) -> __m128i {
+    // SAFETY: the function has SSE2, and the reference is 8 readable bytes; no alignment is asked for.
+    unsafe { _mm_loadl_epi64(bytes.as_ptr().cast()) }
+}
+
+/// Writes a vector over the 64 bytes.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn store64(bytes: &mut [u8; 64], vector: __m512i) {
+    // SAFETY: the function has AVX-512F, and the reference is 64 writable bytes; no alignment is asked for.
+    unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), vector) }
+}
+
+/// Writes a vector over the 32 bytes.
+#[inline]
+#[target_feature(enable = "avx")]
+pub(crate) fn store32(bytes: &mut [u8; 32], vector: __m256i) {
+    // SAFETY: the function has AVX, and the reference is 32 writable bytes; no alignment is asked for.
+    unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), vector) }
+}
+
+/// Writes a vector over the 16 bytes.
+#[inline]
+#[target_feature(enable = "sse2")]
+pub(crate) fn store16(bytes: &mut [u8; 16], vector: __m128i) {
+    // SAFETY: the function has SSE2, and the reference is 16 writable bytes; no alignment is asked for.
+    unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), vector) }
+}
+
+/// Writes the vectors one after another, as far as there are whole 64-byte pieces.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn store_each64<const N: usize>(bytes: &mut [u8], vectors: [__m512i; N]) {
+    for (bytes, vector) in bytes.as_chunks_mut().0.iter_mut().zip(vectors) {
+        store64(bytes, vector);
+    }
+}
+
+/// Writes the vectors one after another, as far as there are whole 32-byte pieces.
+#[inline]
+#[target_feature(enable = "avx")]
+pub(crate) fn store_each32<const N: usize>(bytes: &mut [u8], vectors: [__m256i; N]) {
+    for (bytes, vector) in bytes.as_chunks_mut().0.iter_mut().zip(vectors) {
+        store32(bytes, vector);
+    }
+}
+
+/// An output type as vectors see it.
+///
+/// Rounding is in integers, or by an instruction that takes the rounding mode from its own bits and ignores
+/// flush-to-zero; denormals-are-zero cannot matter to it, because every subnormal binary32 rounds to a zero
+/// of its sign. So no result here depends on the float mode.
+pub(crate) trait Lanes {
+    /// Whether storing may raise an exception that the caller's mode does not mask: then the call is guarded.
+    const RAISES_IN_AVX2: bool;
+
+    /// Narrows 32 binary32 words and writes them over the first bytes of `out`.
+    ///
+    /// # Safety
+    /// AVX-512 F and BW.
+    unsafe fn store_avx512(low: __m512, high: __m512, out: &mut [u8]);
+
+    /// Narrows 16 binary32 words and writes them over the first bytes of `out`.
+    ///
+    /// # Safety
+    /// AVX2 and F16C.
+    unsafe fn store_avx2(low: __m256, high: __m256, out: &mut [u8]);
+}
+
+impl Lanes for ToF32 {
+    const RAISES_IN_AVX2: bool = false;
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    unsafe fn store_avx512(low: __m512, high: __m512, out: &mut [u8]) {
+        store_each64(out, [_mm512_castps_si512(low), _mm512_castps_si512(high)]);
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
+    unsafe fn store_avx2(low: __m256, high: __m256, out: &mut [u8]) {
+        store_each32(out, [_mm256_castps_si256(low), _mm256_castps_si256(high)]);
+    }
+}
+
+impl Lanes for ToBf16 {
+    const RAISES_IN_AVX2: bool = false;
+
+    /// The high halves, plus one where the low half and the last kept bit say so. The carry of
+    /// `low + 0x7fff + odd` out of 16 bits is bit 15 of the rounded-up mean of `low` and `0x7ffe + odd`.
+    /// No NaN comes here but the quiet `0x7fc00000`, whose low half is zero.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    unsafe fn store_avx512(low: __m512, high: __m512, out: &mut [u8]) {
+        const LOW_HALVES: [u16; 32] = even_numbers(0);
+        const HIGH_HALVES: [u16; 32] = even_numbers(1);
+        let (low, high) = (_mm512_castps_si512(low), _mm512_castps_si512(high));
+        let dropped = _mm512_permutex2var_epi16(low, words(&LOW_HALVES), high);
+        let kept = _mm512_permutex2var_epi16(low, words(&HIGH_HALVES), high);
+        let (one, bias) = (_mm512_set1_epi16(1), _mm512_set1_epi16(0x7ffe));
+        let odd_bias = _mm512_ternarylogic_epi32::<0b1111_1000>(bias, kept, one); // bias | kept & one
+        let carry = _mm512_srli_epi16::<15>(average(dropped, odd_bias));
+        store_each64(out, [_mm512_add_epi16(kept, carry)]);
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
+    unsafe fn store_avx2(low: __m256, high: __m256, out: &mut [u8]) {
+        let round = |word| {
+            let odd = _mm256_and_si256(_mm256_srli_epi32::<16>(word), _mm256_set1_epi32(1));
+            let biased = _mm256_add_epi32(word, _mm256_set1_epi32(0x7fff));
+            _mm256_srli_epi32::<16>(_mm256_add_epi32(biased, odd))
+        };
+        let (low, high) = (round(_mm256_castps_si256(low)), round(_mm256_castps_si256(high)));
+        // The pack works on 128-bit halves; the permutation puts its quarters in order.
+        let packed = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packus_epi32(low, high));
+        store_each32(out, [packed]);
+    }
+}
+
+/// The means of unsigned 16-bit lanes, rounded up.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn average(a: __m512i, b: __m512i) -> __m512i {
+    let mean: __m512i;
+    // SAFETY: the function has AVX-512BW; only registers are touched. Written out because the compiler takes the
+    // intrinsic apart and widens it to 32-bit lanes when a shift follows.
+    unsafe {
+        core::arch::asm!(
+            "vpavgw {mean}, {a}, {b}",
+            mean = lateout(zmm_reg) mean,
+            a = in(zmm_reg) a,
+            b = in(zmm_reg) b,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    mean
+}
+
+impl Lanes for ToF16 {
+    const RAISES_IN_AVX2: bool = true;
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    unsafe fn store_avx512(low: __m512, high: __m512, out: &mut [u8]) {
+        // To nearest, ties to even, by the instruction's own bits, and raising no exception.
+        const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+        let (low, high) = (_mm512_cvt_roundps_ph::<NEAREST>(low), _mm512_cvt_roundps_ph::<NEAREST>(high));
+        store_each32(out, [low, high]);
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
+    unsafe fn store_avx2(low: __m256, high: __m256, out: &mut [u8]) {
+        const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT;
+        let (low, high) = (_mm256_cvtps_ph::<NEAREST>(low), _mm256_cvtps_ph::<NEAREST>(high));
+        store_each32(out, [_mm256_set_m128i(high, low)]);
+    }
+}
+
+/// The first 64 bytes of a table as a vector; zeros if it is shorter.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn words<T: bytemuck::Pod>(table: &[T]) -> __m512i {
+    match bytemuck::cast_slice(table).first_chunk() {
+        Some(bytes) => load64(bytes),
+        None => _mm512_setzero_si512(),
+    }
+}
+
+/// The first 32 bytes of a table as a vector; zeros if it is shorter.
+#[inline]
+#[target_feature(enable = "avx")]
+pub(crate) fn words32<T: bytemuck::Pod>(table: &[T]) -> __m256i {
+    match bytemuck::cast_slice(table).first_chunk() {
+        Some(bytes) => load32(bytes),
+        None => _mm256_setzero_si256(),
+    }
+}
+
+/// The scale words of a quad, taken out of one register.
+#[inline]
+pub(crate) fn each_scale(scales: [u8; 4]) -> [u32; 4] {
+    let scales = u32::from_le_bytes(scales);
+    [0, 8, 16, 24].map(|place| scales >> place)
+}
+
+#[inline]
+#[expect(clippy::indexing_slicing, reason = "a masked index into 128 entries")]
+pub(crate) fn table<T>(tables: &Tables<T>, scale: u32) -> &[T; 16] {
+    &tables[(scale & 0x7f) as usize]
+}
+
+const fn even_numbers(first: u16) -> [u16; 32] {
+    let mut numbers = [0; 32];
+    let mut rest: &mut [u16] = &mut numbers;
+    let mut next = first;
+    while let Some((number, more)) = rest.split_first_mut() {
+        *number = next;
+        next += 2;
+        rest = more;
+    }
+    numbers
+}
+
+/// Bytes of one output word.
+pub(crate) const fn word_bytes<N: Narrow>() -> usize {
+    size_of::<N::Word>()
+}

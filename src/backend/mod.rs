@@ -6,17 +6,21 @@
 //! `portable` runs. No backend's result depends on the host's float mode.
 
 mod detect;
+#[cfg(test)]
+#[allow(unsafe_code)]
+mod encode_tests;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86_64;
 
-pub(crate) use detect::active;
 #[cfg(any(test, feature = "internals"))]
-pub(crate) use detect::{Backend, select};
+pub(crate) use detect::select;
+pub(crate) use detect::{Backend, active};
 pub(crate) use portable::{decode_fp8_row, decode_grouped_row, decode_nvfp4_row, decode_nvfp4_row_f64};
 
-use crate::format::{binary16, direct};
+use crate::format::{Format, binary16, direct};
+use crate::value::Source;
 
 /// Narrows the binary32 word of a decoded value to an output type, rounding once.
 pub(crate) trait Narrow {
@@ -72,4 +76,33 @@ pub(crate) struct Nvfp4Row<'a> {
     pub scales: &'a [u8],
     /// The range's first group.
     pub first_group: usize,
+}
+
+/// Rows to quantize into the planes of a grouped tensor.
+pub(crate) struct Quantize<'a> {
+    pub format: Format,
+    pub source: Source<'a>,
+    pub rows: usize,
+    pub columns: usize,
+    /// Elements from one row's first to the next one's; `(rows - 1) * stride + columns` are there.
+    pub stride: usize,
+    /// High bytes a group.
+    pub high_bytes: usize,
+    /// The planes' bytes of these rows, padding included.
+    pub base: &'a mut [u8],
+    pub high: &'a mut [u8],
+    pub scales: &'a mut [u8],
+}
+
+/// Quantizes rows with the canonical encoder's bytes, from the first on, and returns how many are complete.
+///
+/// It stops before a row that it cannot do: one with a value or a scale that is not finite, or any row if the
+/// backend does not take the format or the source. That row and those after it are unspecified then; the
+/// integer encoder does the row, or says what is wrong with it.
+pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
+    match backend {
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx2 | Backend::Avx512 => x86_64::quantize_rows(backend, job),
+        _ => 0,
+    }
 }

@@ -1,4 +1,9 @@
 //! x86-64: AVX2 and AVX-512 kernels, and the guard against the caller's float mode.
 
-#[allow(dead_code, reason = "the guard waits for the first kernel that rounds")]
+mod avx2_quantize;
+mod avx512_quantize;
 mod mxcsr;
+mod output;
+mod quantize;
+
+pub(super) use quantize::quantize_rows;

@@ -2,7 +2,7 @@
 
 use std::vec;
 use std::vec::Vec;
-use std::{eprintln, format, print, println};
+use std::{eprintln, format};
 
 use super::Backend;
 use crate::error::Error;
@@ -11,7 +11,7 @@ use crate::layout::{Layout, Plan};
 use crate::tensor::TensorMut;
 use crate::value::Source;
 
-const FORMATS: [Format; 4] =
+pub(super) const FORMATS: [Format; 4] =
     [Format::Q4G64F16S, Format::Q5G64F16S, Format::Q6G64F16S, Format::W8G32F16S];
 
 /// Column counts: 1, a group of W8 and of the others and their neighbours, the padding's 128, a kernel's batch of
@@ -63,7 +63,7 @@ impl Type {
 }
 
 /// Backends that this processor has, the portable one among them.
-fn backends() -> Vec<Backend> {
+pub(super) fn backends() -> Vec<Backend> {
     for &backend in Backend::ALL {
         if !backend.is_available() {
             eprintln!("SKIPPED: this processor cannot run {}", backend.name());
@@ -160,10 +160,10 @@ fn rows_done(backend: Backend, format: Format, from: Type, rows: usize, columns:
 }
 
 /// A small generator, so that a failure repeats.
-struct Random(u64);
+pub(super) struct Random(pub u64);
 
 impl Random {
-    fn next(&mut self) -> u32 {
+    pub(super) fn next(&mut self) -> u32 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let x = (self.0 ^ self.0 >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         (x >> 32) as u32

@@ -6,10 +6,14 @@
 //! `portable` runs. No backend's result depends on the host's float mode.
 
 mod detect;
+#[cfg(all(test, target_arch = "x86_64"))]
+#[allow(unsafe_code)]
+mod encode_mode_tests;
 #[cfg(test)]
 #[allow(unsafe_code)]
 mod encode_tests;
 mod portable;
+mod portable_quantize;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86_64;
@@ -96,13 +100,13 @@ pub(crate) struct Quantize<'a> {
 
 /// Quantizes rows with the canonical encoder's bytes, from the first on, and returns how many are complete.
 ///
-/// It stops before a row that it cannot do: one with a value or a scale that is not finite, or any row if the
-/// backend does not take the format or the source. That row and those after it are unspecified then; the
+/// It stops before a row that it cannot do: one with a value or a scale that is not finite, or any row where the
+/// portable backend cannot trust the host's arithmetic. That row and those after it are unspecified then; the
 /// integer encoder does the row, or says what is wrong with it.
 pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
     match backend {
         #[cfg(target_arch = "x86_64")]
         Backend::Avx2 | Backend::Avx512 => x86_64::quantize_rows(backend, job),
-        _ => 0,
+        _ => portable_quantize::quantize_rows(job),
     }
 }

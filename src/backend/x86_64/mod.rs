@@ -6,4 +6,5 @@ mod mxcsr;
 mod output;
 mod quantize;
 
+pub(super) use mxcsr::DefaultMode;
 pub(super) use quantize::quantize_rows;

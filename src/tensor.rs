@@ -328,6 +328,16 @@ impl<'a> TensorMut<'a> {
         }
     }
 
+    /// The bytes of a row of the view and of all rows after it in each plane; the scales not for NVFP4.
+    pub(crate) fn rest_mut(&mut self, row: u64) -> RowMut<'_> {
+        let index = row - self.begin;
+        RowMut {
+            codes: split(self.codes, index.wrapping_mul(self.plan.codes().row_bytes)).1,
+            high: split(self.high, index.wrapping_mul(self.plan.high().row_bytes)).1,
+            scales: split(self.scales, index.wrapping_mul(self.plan.scales().row_bytes)).1,
+        }
+    }
+
     /// Writes NVFP4's scale word of a row of the view, which begins at a whole tile.
     pub(crate) fn set_block_scale(&mut self, row: u64, group: u64, word: u8) {
         let offset = blockscale::scale_offset(row - self.begin, group, self.plan.logical_groups());
@@ -337,7 +347,7 @@ impl<'a> TensorMut<'a> {
     }
 }
 
-/// The bytes of one row in each plane, to write.
+/// The bytes of one row, or some, in each plane, to write.
 pub(crate) struct RowMut<'a> {
     pub codes: &'a mut [u8],
     pub high: &'a mut [u8],

@@ -91,6 +91,16 @@ impl Source<'_> {
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// The values from `start` on.
+    pub(crate) fn from(&self, start: usize) -> Self {
+        match *self {
+            Self::F32(values) => Self::F32(values.get(start..).unwrap_or(&[])),
+            Self::Bf16(values) => Self::Bf16(values.get(start..).unwrap_or(&[])),
+            Self::F16(values) => Self::F16(values.get(start..).unwrap_or(&[])),
+            Self::F64(values) => Self::F64(values.get(start..).unwrap_or(&[])),
+        }
+    }
 }
 
 impl Output<'_> {

@@ -6,8 +6,15 @@
 //! `portable` runs. No backend's result depends on the host's float mode.
 
 mod detect;
+#[cfg(all(test, target_arch = "x86_64"))]
+#[allow(unsafe_code)]
+mod encode_mode_tests;
+#[cfg(test)]
+#[allow(unsafe_code)]
+mod encode_tests;
 pub(crate) mod nvfp4_tables;
 mod portable;
+mod portable_quantize;
 mod run;
 mod scan;
 #[cfg(target_arch = "x86_64")]
@@ -26,6 +33,7 @@ use x86_64::decode::{self as simd, Simd};
 use self::nvfp4_tables::Tables;
 use crate::format::{Format, binary16, direct};
 use crate::layout::blockscale;
+use crate::value::Source;
 
 /// Narrows the binary32 word of a decoded value to an output type, rounding once.
 pub(crate) trait Narrow: Lanes {
@@ -248,4 +256,33 @@ pub(crate) fn unpack_codes(format: Format, row: &GroupedRow<'_>, out: &mut [u8],
     }
     let _ = stores;
     portable::unpack_codes(format, row, out);
+}
+
+/// Rows to quantize into the planes of a grouped tensor.
+pub(crate) struct Quantize<'a> {
+    pub format: Format,
+    pub source: Source<'a>,
+    pub rows: usize,
+    pub columns: usize,
+    /// Elements from one row's first to the next one's; `(rows - 1) * stride + columns` are there.
+    pub stride: usize,
+    /// High bytes a group.
+    pub high_bytes: usize,
+    /// The planes' bytes of these rows, padding included.
+    pub base: &'a mut [u8],
+    pub high: &'a mut [u8],
+    pub scales: &'a mut [u8],
+}
+
+/// Quantizes rows with the canonical encoder's bytes, from the first on, and returns how many are complete.
+///
+/// It stops before a row that it cannot do: one with a value or a scale that is not finite, or any row where the
+/// portable backend cannot trust the host's arithmetic. That row and those after it are unspecified then; the
+/// integer encoder does the row, or says what is wrong with it.
+pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
+    match backend {
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx2 | Backend::Avx512 => x86_64::quantize_rows(backend, job),
+        _ => portable_quantize::quantize_rows(job),
+    }
 }

@@ -7,6 +7,7 @@ mod canonical;
 
 use bytemuck::cast_slice;
 
+use crate::backend::{self, Backend, Quantize};
 use crate::decode::check_strided;
 use crate::error::Error;
 use crate::format::{Format, binary16, direct, rounding};
@@ -38,20 +39,65 @@ impl TensorMut<'_> {
     /// # Ok::<(), ninfer_codec::Error>(())
     /// ```
     pub fn quantize<'s>(&mut self, source: impl Into<Source<'s>>, stride: usize) -> Result<(), Error> {
-        let source = source.into();
+        self.quantize_with(Some(backend::active()), source.into(), stride)
+    }
+
+    /// Quantizes with a backend that the processor can run, or with the integer encoder alone.
+    pub(crate) fn quantize_with(
+        &mut self,
+        backend: Option<Backend>,
+        source: Source<'_>,
+        stride: usize,
+    ) -> Result<(), Error> {
         let format = self.plan.format();
         if format.scheme().is_none() {
             return Err(Error::NoCanonicalEncoder { format });
         }
         let columns = self.plan.columns();
         check_strided(self.count(), columns, stride as u64, source.len() as u64)?;
+        let mut row = self.begin;
         let mut start = 0usize;
-        for row in self.begin..self.end {
-            self.quantize_row(row, &source, start)?;
-            start = start.wrapping_add(stride);
+        while row < self.end {
+            let done = match backend {
+                Some(backend) => self.quantize_rows(backend, row, &source, start, stride),
+                None => 0,
+            };
+            row = row.saturating_add(done as u64);
+            start = start.wrapping_add(done.wrapping_mul(stride));
+            if row < self.end {
+                self.quantize_row(row, &source, start)?;
+                row += 1;
+                start = start.wrapping_add(stride);
+            }
         }
         self.clear_gaps();
         Ok(())
+    }
+
+    /// Quantizes rows from `row` on with a backend, and returns how many it has done.
+    pub(crate) fn quantize_rows(
+        &mut self,
+        backend: Backend,
+        row: u64,
+        source: &Source<'_>,
+        start: usize,
+        stride: usize,
+    ) -> usize {
+        let plan = self.plan;
+        let rows = (self.end - row) as usize;
+        let rest = self.rest_mut(row);
+        let job = Quantize {
+            format: plan.format(),
+            source: source.from(start),
+            rows,
+            columns: plan.columns() as usize,
+            stride,
+            high_bytes: plan.high_bytes_per_group(),
+            base: rest.codes,
+            high: rest.high,
+            scales: rest.scales,
+        };
+        backend::quantize_rows(backend, job)
     }
 
     fn quantize_row(&mut self, row: u64, source: &Source<'_>, start: usize) -> Result<(), Error> {

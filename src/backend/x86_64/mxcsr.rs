@@ -15,6 +15,11 @@ pub(crate) struct DefaultMode {
 impl DefaultMode {
     pub(crate) fn enter() -> Self {
         let caller = read();
+        #[cfg(test)]
+        if crate::backend::encode_mode_tests::planted() == crate::backend::encode_mode_tests::Planted::NoGuard
+        {
+            return Self { caller };
+        }
         if caller & !FLAGS != DEFAULT {
             write(DEFAULT);
         }

@@ -18,11 +18,13 @@ mod vector {
     pub const BYTES: usize = 64;
 
     pub fn splat(word: i32) -> Vector {
-        _mm512_set1_epi32(word)
+        // SAFETY: the whole program is compiled for CPUs that have the instruction.
+        unsafe { _mm512_set1_epi32(word) }
     }
 
     pub fn xor(a: Vector, b: Vector) -> Vector {
-        _mm512_xor_si512(a, b)
+        // SAFETY: the whole program is compiled for CPUs that have the instruction.
+        unsafe { _mm512_xor_si512(a, b) }
     }
 
     /// # Safety
@@ -58,11 +60,13 @@ mod vector {
     pub const BYTES: usize = 32;
 
     pub fn splat(word: i32) -> Vector {
-        _mm256_set1_epi32(word)
+        // SAFETY: the whole program is compiled for CPUs that have the instruction.
+        unsafe { _mm256_set1_epi32(word) }
     }
 
     pub fn xor(a: Vector, b: Vector) -> Vector {
-        _mm256_xor_si256(a, b)
+        // SAFETY: the whole program is compiled for CPUs that have the instruction.
+        unsafe { _mm256_xor_si256(a, b) }
     }
 
     /// # Safety
@@ -115,7 +119,7 @@ pub fn streaming_store_loop(out: &mut [u8]) {
             unsafe { stream(block.as_mut_ptr().add(i * BYTES), value) }
         }
     }
-    _mm_sfence();
+    fence();
 }
 
 /// Reads `from` into four accumulators.
@@ -163,7 +167,13 @@ pub fn streaming_copy(from: &[u8], out: &mut [u8]) {
             unsafe { stream(out.as_mut_ptr().add(i * BYTES), value) }
         }
     }
-    _mm_sfence();
+    fence();
+}
+
+/// Ends streaming stores.
+fn fence() {
+    // SAFETY: every x86-64 CPU has the instruction.
+    unsafe { _mm_sfence() }
 }
 
 fn whole<const VECTORS: usize>(from: &[u8]) -> impl Iterator<Item = &[u8]> {

@@ -117,6 +117,15 @@ pub fn pin(core: usize) {
     assert_eq!(status, 0, "core {core} is not to be had: {}", io::Error::last_os_error());
 }
 
+/// The time the calling thread has run, in seconds: what others do with the core meanwhile does not count.
+pub fn thread_seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is writable and of the type the call asks for.
+    let status = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    assert_eq!(status, 0, "Linux has this clock");
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
 /// How often the scheduler took the core away from this process, from its start on.
 pub fn preemptions() -> i64 {
     // SAFETY: the structure is plain integers, and the kernel fills it.

@@ -129,8 +129,8 @@ impl Buffers {
     /// Makes room for works whose larger side is `memory_bytes`.
     pub fn new(memory_bytes: usize, pages: Pages) -> io::Result<Self> {
         Ok(Self {
-            input: Region::new(memory_bytes / 4 * 5, pages)?,
-            output: Region::new(memory_bytes / 4 * 5, pages)?,
+            input: Region::new(memory_bytes / 2 * 3, pages)?,
+            output: Region::new(memory_bytes / 2 * 3, pages)?,
             scales: Region::new(memory_bytes / 6, pages)?,
             evict: Region::new(64 << 20, pages)?,
         })

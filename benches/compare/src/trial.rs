@@ -1,12 +1,11 @@
 //! One piece of work, those who contend in it, and how they are timed.
 
-use std::time::Instant;
-
 use ninfer_codec::Format;
 use ninfer_codec::internals::select_backend;
 use serde::Serialize;
 
 use crate::limits;
+use crate::machine::thread_seconds;
 use crate::memory::{Buffers, Pages};
 
 /// Backends to measure, the best last; those the CPU lacks are left out.
@@ -246,11 +245,11 @@ impl Trial<'_> {
                     Place::L2 => (contender.run)(buffers, part),
                     Place::Memory => limits::read_loop_8(&buffers.evict),
                 }
-                let start = Instant::now();
+                let start = thread_seconds();
                 for _ in 0..repeats[index] {
                     (contender.run)(buffers, part);
                 }
-                let run = start.elapsed().as_secs_f64() / f64::from(repeats[index]);
+                let run = (thread_seconds() - start) / f64::from(repeats[index]);
                 seconds[index].push(run * f64::from(contender.parts));
             }
         }
@@ -280,9 +279,9 @@ fn repeats(contender: &mut Contender<'_>, buffers: &mut Buffers, place: Place, e
     }
     contender.prepare();
     (contender.run)(buffers, 0);
-    let start = Instant::now();
+    let start = thread_seconds();
     (contender.run)(buffers, 0);
-    (effort.repeat_seconds / start.elapsed().as_secs_f64()).ceil().clamp(1.0, 1e4) as u32
+    (effort.repeat_seconds / (thread_seconds() - start)).ceil().clamp(1.0, 1e4) as u32
 }
 
 /// A hash that any changed, lost or moved word changes.

@@ -21,6 +21,10 @@ fn main() {
     let target = line(&cc, &["-march=native", "-Q", "--help=target"]);
     let march = target.lines().find_map(|line| line.trim().strip_prefix("-march=").map(str::trim));
     set("MARCH", march.unwrap_or_default());
+    let enabled = target.lines().filter(|line| line.trim_end().ends_with("[enabled]"));
+    let vectors = enabled.filter_map(|line| line.split_whitespace().next());
+    let vectors = vectors.filter(|flag| flag.starts_with("-mavx") || matches!(*flag, "-mfma" | "-mf16c"));
+    set("CC_FEATURES", &vectors.collect::<Vec<_>>().join(" "));
     let lock = fs::read_to_string("Cargo.lock").unwrap_or_default();
     for (name, package) in [("CANDLE", "candle-core"), ("LLAMA", "llama-cpp-sys-2")] {
         let entry = lock.split_once(&format!("name = \"{package}\"\nversion = \""));

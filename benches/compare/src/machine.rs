@@ -21,6 +21,7 @@ pub struct Machine {
     pub cc: &'static str,
     pub cflags: &'static str,
     pub cc_march: &'static str,
+    pub cc_features: &'static str,
     pub candle: &'static str,
     pub llama_cpp_sys: &'static str,
 }
@@ -61,6 +62,7 @@ impl Machine {
             cc: env!("COMPARE_CC"),
             cflags: env!("COMPARE_CFLAGS"),
             cc_march: env!("COMPARE_MARCH"),
+            cc_features: env!("COMPARE_CC_FEATURES"),
             candle: env!("COMPARE_CANDLE"),
             llama_cpp_sys: env!("COMPARE_LLAMA"),
         }
@@ -76,8 +78,8 @@ impl Machine {
         println!("candle     {}: {}", self.candle, self.rustflags);
         println!("           Rust features: {}", self.rust_features);
         println!(
-            "ggml       llama-cpp-sys-2 {}: {} (-march={}), {}",
-            self.llama_cpp_sys, self.cflags, self.cc_march, self.cc
+            "ggml       llama-cpp-sys-2 {}: {} (-march={} {}), {}",
+            self.llama_cpp_sys, self.cflags, self.cc_march, self.cc_features, self.cc
         );
     }
 }

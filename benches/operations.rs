@@ -2,7 +2,9 @@
 //!
 //! For limits, peers, other backends and memory, see `benches/compare`.
 
-use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime};
+use criterion::{
+    BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime,
+};
 use half::{bf16, f16};
 use ninfer_codec::{Format, Plan, Tensor, TensorMut, Words, WordsMut};
 
@@ -75,9 +77,7 @@ impl Natural {
             Format::Bf16 => WordsMut::Bf16(&mut self.direct16),
             Format::Fp32 => WordsMut::Fp32(&mut self.direct32),
             Format::I32 => WordsMut::I32(&mut self.signed32),
-            Format::Nvfp4 => {
-                WordsMut::Nvfp4 { codes: &mut self.bytes, scales: &mut self.scales8, divisor }
-            }
+            Format::Nvfp4 => WordsMut::Nvfp4 { codes: &mut self.bytes, scales: &mut self.scales8, divisor },
             Format::Fp8E4M3FnRowBf16S => {
                 WordsMut::Fp8Row { codes: &mut self.bytes, scales: &mut self.scales16 }
             }

@@ -34,8 +34,13 @@ pub fn fill_values(bytes: &mut [u8], values: &str) {
     let sample = weights(1 << 20);
     match values {
         "f32" => repeat(bytes, bytemuck::cast_slice(&sample)),
-        "bf16" => repeat(bytes, bytemuck::cast_slice(&sample.iter().map(|w| bf16::from_f32(*w)).collect::<Vec<_>>())),
-        "f16" => repeat(bytes, bytemuck::cast_slice(&sample.iter().map(|w| f16::from_f32(*w)).collect::<Vec<_>>())),
+        "bf16" => repeat(
+            bytes,
+            bytemuck::cast_slice(&sample.iter().map(|w| bf16::from_f32(*w)).collect::<Vec<_>>()),
+        ),
+        "f16" => {
+            repeat(bytes, bytemuck::cast_slice(&sample.iter().map(|w| f16::from_f32(*w)).collect::<Vec<_>>()))
+        }
         _ => unreachable!("no such value type: {values}"),
     }
 }
@@ -85,7 +90,8 @@ fn tile(format: Format, columns: u64) -> (Plan, Vec<u8>) {
         Format::Fp8E4M3FnRowBf16S => {
             let legal = |byte: u8| if byte & 0x7f == 0x7f { byte & 0xbf } else { byte };
             let codes: Vec<u8> = bytes(elements).into_iter().map(legal).collect();
-            let scales: Vec<u16> = bytes(TILE_ROWS as usize).iter().map(|&byte| 0x3b80 + u16::from(byte)).collect();
+            let scales: Vec<u16> =
+                bytes(TILE_ROWS as usize).iter().map(|&byte| 0x3b80 + u16::from(byte)).collect();
             tensor.pack(Words::Fp8Row { codes: &codes, scales: &scales })
         }
         Format::Bf16 => tensor.pack(Words::Bf16(bytemuck::cast_slice::<_, u16>(&weights(elements / 2)))),

@@ -18,6 +18,8 @@ pub struct Verdict {
     pub label: String,
     /// `None` where the CPU or the work lacks one side of the ratio.
     pub measured: Option<f64>,
+    /// What the machine's limit itself would reach against a peer.
+    pub limit_reaches: Option<f64>,
 }
 
 impl Verdict {
@@ -26,7 +28,9 @@ impl Verdict {
     }
 }
 
-use Format::{Fp8E4M3FnRowBf16S as Fp8, Nvfp4, Q4G64F16S as Q4, Q5G64F16S as Q5, Q6G64F16S as Q6, W8G32F16S as W8};
+use Format::{
+    Fp8E4M3FnRowBf16S as Fp8, Nvfp4, Q4G64F16S as Q4, Q5G64F16S as Q5, Q6G64F16S as Q6, W8G32F16S as W8,
+};
 
 /// Holds all records against all goals; a work that was not measured has no verdict.
 pub fn judge(records: &[Record]) -> Vec<Verdict> {
@@ -41,6 +45,7 @@ pub fn judge(records: &[Record]) -> Vec<Verdict> {
                 work: record.name.clone(),
                 label: label(record),
                 measured,
+                limit_reaches: (against == PEER).then(|| peer_over_limit(record)).flatten(),
             });
         }
     }
@@ -69,13 +74,18 @@ fn label(record: &Record) -> String {
     }
 }
 
+fn peer_over_limit(record: &Record) -> Option<f64> {
+    Some(record.best(Role::Peer)?.seconds / record.best(Role::Limit)?.seconds)
+}
+
+const STORE: &str = "better store loop over the output";
+const READ: &str = "read loop over the input";
+const COPY: &str = "better of memcpy and a streaming copy";
+const PEER: &str = "faster of ggml and candle";
+
 type Goal = (&'static str, &'static str, f64, Option<f64>);
 
 fn goals_of(record: &Record) -> Vec<Goal> {
-    const STORE: &str = "better store loop over the output";
-    const READ: &str = "read loop over the input";
-    const COPY: &str = "better of memcpy and a streaming copy";
-    const PEER: &str = "faster of ggml and candle";
     let work = &record.work;
     let of_limit = record.chosen().map(|timing| timing.of_limit);
     let ratio = |over: Option<&Timing>, under: Option<&Timing>| Some(over?.seconds / under?.seconds);
@@ -94,7 +104,12 @@ fn goals_of(record: &Record) -> Vec<Goal> {
                 _ => ("decode to bf16 and f16, beyond cache", STORE, 0.95, of_limit),
             });
             let best = record.best(Role::Ours);
-            goals.push(("portable, decode from memory", "best backend", 0.33, ratio(best, record.named("portable"))));
+            goals.push((
+                "portable, decode from memory",
+                "best backend",
+                0.33,
+                ratio(best, record.named("portable")),
+            ));
         }
         ("quantize", true) if work.values == "f32" => {
             let wanted = if matches!(work.format, Q4 | W8) { 0.95 } else { 0.90 };

@@ -68,7 +68,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     machine::pin(cores[0]);
     let mut machine = Machine::new(cores.clone());
     machine.print();
-    let chosen = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|part| name.contains(part));
+    let chosen =
+        |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|part| name.contains(part));
     let mut records = Vec::new();
     for pages in Pages::ALL {
         let single: Vec<_> =
@@ -80,7 +81,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         }
         let mut buffers = Buffers::new(effort.memory_bytes, pages)?;
         let (input, output) = (buffers.input.huge_share()?, buffers.output.huge_share()?);
-        println!("\n{} pages: huge pages back {input:.2} of the input, {output:.2} of the output", pages.name());
+        println!(
+            "\n{} pages: huge pages back {input:.2} of the input, {output:.2} of the output",
+            pages.name()
+        );
         report::print_head();
         for job in single {
             records.push(job.set_up(&mut buffers).run(&mut buffers, &effort));
@@ -101,7 +105,11 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     machine.load_after = machine::load();
     println!("load {}, taken off the core {} times", machine.load_after, machine::preemptions());
     if arguments.quick {
-        println!("quick: {} rounds, {} MiB from memory; not evidence", effort.rounds, effort.memory_bytes >> 20);
+        println!(
+            "quick: {} rounds, {} MiB from memory; not evidence",
+            effort.rounds,
+            effort.memory_bytes >> 20
+        );
     }
     if let Some(path) = &arguments.svg {
         plot::draw(path, &records)?;

@@ -75,8 +75,7 @@ impl Region {
             let mut fields = line.split_ascii_whitespace();
             let first = fields.next().unwrap_or_default();
             if let Some((low, high)) = first.split_once('-')
-                && let (Ok(low), Ok(high)) =
-                    (usize::from_str_radix(low, 16), usize::from_str_radix(high, 16))
+                && let (Ok(low), Ok(high)) = (usize::from_str_radix(low, 16), usize::from_str_radix(high, 16))
             {
                 inside = low < end && begin < high;
             }

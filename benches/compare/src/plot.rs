@@ -55,7 +55,8 @@ pub fn draw(path: &Path, records: &[Record]) -> Result<(), Box<dyn Error>> {
 
 fn panel(area: &Area<'_>, title: &str, records: &[&Record]) -> Result<(), Box<dyn Error>> {
     let giga = |timing: &Timing| timing.weights_per_second / 1e9;
-    let highest = records.iter().flat_map(|record| &record.timings).filter(|t| t.role != Role::Check).map(giga);
+    let highest =
+        records.iter().flat_map(|record| &record.timings).filter(|t| t.role != Role::Check).map(giga);
     let top = highest.fold(1.0, f64::max) * 1.08;
     let width = records.len().max(1) as f64;
     let mut chart = ChartBuilder::on(area)

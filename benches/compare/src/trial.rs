@@ -233,7 +233,8 @@ impl Trial<'_> {
     pub fn run(mut self, buffers: &mut Buffers, effort: &Effort) -> Record {
         let same_bytes = self.compare(buffers);
         let place = self.work.place;
-        let repeats: Vec<u32> = self.contenders.iter_mut().map(|c| repeats(c, buffers, place, effort)).collect();
+        let repeats: Vec<u32> =
+            self.contenders.iter_mut().map(|c| repeats(c, buffers, place, effort)).collect();
         let mut seconds = vec![Vec::new(); self.contenders.len()];
         for round in 0..effort.rounds {
             for turn in 0..self.contenders.len() {

@@ -143,7 +143,7 @@ fn read<const LANES: usize, const PREFETCH: bool>(from: &[u8]) {
     let mut lanes = [splat(0); LANES];
     for block in whole::<LANES>(from) {
         for (i, lane) in lanes.iter_mut().enumerate() {
-            if PREFETCH && i * BYTES % 64 == 0 {
+            if PREFETCH && (i * BYTES).is_multiple_of(64) {
                 let ahead = block.as_ptr().wrapping_add(AHEAD_BYTES + i * BYTES);
                 // SAFETY: a prefetch never faults, wherever it points.
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead.cast()) };

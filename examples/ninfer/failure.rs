@@ -52,7 +52,10 @@ impl Failure {
     /// Prints every line to stderr and gives the exit code.
     pub fn print(&self) -> ExitCode {
         for line in &self.lines {
-            eprintln!("\x1b[1;31merror\x1b[0m: {line}");
+            match self.code {
+                Code::Found => eprintln!("{line}"),
+                _ => eprintln!("\x1b[1;31merror\x1b[0m: {line}"),
+            }
         }
         ExitCode::from(self.code as u8)
     }

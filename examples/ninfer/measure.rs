@@ -48,10 +48,11 @@ impl Measure {
         if self.squared_error == 0.0 { 0.0 } else { (self.squared_error / self.squared_signal).sqrt() }
     }
 
-    /// Signal-to-noise ratio in decibels; `None` where there is no noise or no signal.
+    /// Signal-to-noise ratio in decibels, to four places, in which every machine's logarithm agrees; `None`
+    /// where there is no noise or no signal.
     pub fn snr_db(&self) -> Option<f64> {
         let ratio = self.squared_signal / self.squared_error;
-        (ratio.is_finite() && ratio > 0.0).then(|| 10.0 * ratio.log10())
+        (ratio.is_finite() && ratio > 0.0).then(|| (1e5 * ratio.log10()).round() / 1e4)
     }
 
     /// Compares rows from `first_row` on with what they decode to.

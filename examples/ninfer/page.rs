@@ -27,6 +27,9 @@ pub fn run(arguments: &cli::Report) -> Outcome<()> {
             report.schema
         )));
     }
+    if let Some(object) = report.objects.iter().find(|object| !is_plausible(object)) {
+        return Err(refuse(format!("the numbers of {:?} are out of range: pack again", object.name)));
+    }
     let chosen = match &arguments.tensor {
         Some(name) => Some(
             report
@@ -43,6 +46,23 @@ pub fn run(arguments: &cli::Report) -> Outcome<()> {
     output::make_folder(&arguments.output)?;
     output::write(&arguments.output, page.into_string().as_bytes())?;
     console::line(format_args!("{}: {} objects", arguments.output.display(), report.objects.len()))
+}
+
+/// Whether the numbers are such as `pack` writes, so that they can be drawn.
+fn is_plausible(object: &ObjectEntry) -> bool {
+    let within = |value: f64| value.abs() <= 1e12; // false for a NaN
+    let codes = object.histogram.as_ref().is_none_or(|histogram| {
+        (1..=256).contains(&histogram.counts.len())
+            && (-128..=0).contains(&histogram.first)
+            && histogram.counts.iter().all(|&count| count < 1 << 62)
+    });
+    let error = object.error.as_ref();
+    let numbers = [
+        object.bits_per_weight,
+        error.map(|error| error.relative_rmse),
+        error.and_then(|error| error.snr_db),
+    ];
+    codes && numbers.into_iter().flatten().all(within)
 }
 
 /// The tensor with the largest relative error, or else the first with codes.
@@ -109,13 +129,14 @@ fn number(value: Option<f64>, text: impl Fn(f64) -> String) -> Markup {
 }
 
 fn objects(report: &Report) -> Markup {
-    let share = |part: u64, all: u64| format!("{:.2} %", 100.0 * part as f64 / all as f64);
+    let share = |part: u64, all: u64| part as f64 / all as f64;
+    let percent = |share: f64| format!("{:.2} %", 100.0 * share);
     html! {
         table id="objects" {
             thead { tr {
                 @for title in [
-                    "object", "source", "shape", "format", "encoder", "rule", "bytes", "bits/weight", "rel. RMSE",
-                    "SNR, dB", "max. error", "at", "rescued groups", "all-zero groups",
+                    "object", "source", "shape", "format", "bytes", "bits/weight", "rel. RMSE",
+                    "SNR, dB", "max. error", "at", "rescued groups", "all-zero groups", "encoder", "rule",
                 ] {
                     th { button type="button" { (title) } }
                 }
@@ -130,16 +151,16 @@ fn objects(report: &Report) -> Markup {
                         td { (types.join(" + ")) }
                         td { @if object.layout.is_some() { (shape(&object.shape)) } }
                         td { (object.format) }
-                        td { (object.encoder) }
-                        td { (object.rule) }
                         (number(Some(object.bytes as f64), |_| grouped(object.bytes)))
                         (number(object.bits_per_weight, |bits| format!("{bits:.3}")))
                         (number(error.map(|error| error.relative_rmse), |rmse| format!("{rmse:.5}")))
                         (number(error.and_then(|error| error.snr_db), |snr| format!("{snr:.2}")))
                         (number(error.map(|error| error.largest), |largest| format!("{largest:.3e}")))
                         td { @if let Some((row, column)) = error.and_then(|error| error.largest_at) { (row) ", " (column) } }
-                        (number(groups.map(|groups| groups.rescued as f64), |_| groups.map_or(String::new(), |groups| share(groups.rescued, groups.count))))
-                        (number(groups.map(|groups| groups.all_zero as f64), |_| groups.map_or(String::new(), |groups| share(groups.all_zero, groups.count))))
+                        (number(groups.map(|groups| share(groups.rescued, groups.count)), percent))
+                        (number(groups.map(|groups| share(groups.all_zero, groups.count)), percent))
+                        td { (object.encoder) }
+                        td { (object.rule) }
                     }
                 }
             }

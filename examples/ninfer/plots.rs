@@ -45,6 +45,7 @@ pub fn errors(objects: &[&ObjectEntry]) -> Drawn {
         bars.sort_by(|a, b| b.2.total_cmp(&a.2));
         bars.truncate(BARS);
     }
+    bars.reverse(); // the first on top
     let most = bars.iter().map(|bar| bar.2).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let mut svg = String::new();
     {
@@ -62,6 +63,7 @@ pub fn errors(objects: &[&ObjectEntry]) -> Drawn {
         chart
             .configure_mesh()
             .disable_y_mesh()
+            .light_line_style(TRANSPARENT)
             .x_desc("relative RMSE")
             .y_labels(bars.len().max(1))
             .y_label_formatter(&name)
@@ -105,7 +107,12 @@ pub fn bits_against_snr(objects: &[&ObjectEntry]) -> Drawn {
             .x_label_area_size(40)
             .y_label_area_size(60)
             .build_cartesian_2d(bits, snr)?;
-        chart.configure_mesh().x_desc("stored bits a weight").y_desc("SNR, dB").draw()?;
+        chart
+            .configure_mesh()
+            .light_line_style(TRANSPARENT)
+            .x_desc("stored bits a weight")
+            .y_desc("SNR, dB")
+            .draw()?;
         for format in formats {
             let own = points.iter().filter(|point| point.0 == format);
             let style = colour(format).mix(0.7).filled();
@@ -136,7 +143,13 @@ pub fn codes(format: &str, histogram: &Histogram) -> Drawn {
             .x_label_area_size(40)
             .y_label_area_size(80)
             .build_cartesian_2d((histogram.first..last).into_segmented(), 0..most + most / 20 + 1)?;
-        chart.configure_mesh().disable_x_mesh().x_desc("code").y_desc("weights").draw()?;
+        chart
+            .configure_mesh()
+            .light_line_style(TRANSPARENT)
+            .disable_x_mesh()
+            .x_desc("code")
+            .y_desc("weights")
+            .draw()?;
         chart.draw_series((histogram.first..).zip(&histogram.counts).map(|(code, &count)| {
             let corners = [(SegmentValue::Exact(code), 0), (SegmentValue::Exact(code + 1), count)];
             Rectangle::new(corners, colour(format).filled())

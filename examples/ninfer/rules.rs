@@ -126,23 +126,22 @@ impl Rules {
         let mut fate = None;
         let mut rename = None;
         for rule in self.rules.iter().filter(|rule| rule.glob.is_match(name)) {
+            rule.used.set(true);
             if let (None, Some(found)) = (fate, rule.fate) {
                 fate = Some((found, rule.origin.as_str()));
-                rule.used.set(true);
             }
             if let (None, Some(found)) = (&rename, &rule.rename) {
                 rename = Some(found.apply(name, &rule.origin)?);
-                rule.used.set(true);
             }
         }
         Ok(Decision { fate, name: rename.unwrap_or_else(|| name.into()) })
     }
 
-    /// Refuses rules that decided nothing: most likely a slip of the pen.
+    /// Refuses rules that match nothing: most likely a slip of the pen.
     pub fn check_used(&self) -> Outcome<()> {
         match self.rules.iter().find(|rule| !rule.used.get()) {
             Some(rule) => Err(Failure::usage(format!(
-                "{} decides about no tensor: correct the pattern, or leave the rule out",
+                "{} matches no tensor: correct the pattern, or leave the rule out",
                 rule.origin
             ))),
             None => Ok(()),
@@ -204,7 +203,7 @@ impl Stack {
 fn read_recipe(path: &Path) -> Outcome<Recipe> {
     let text = fs::read_to_string(path).map_err(|error| Failure::io("read", path, error))?;
     toml::from_str(&text).map_err(|error| {
-        let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+        let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
         Failure::usage(format!("recipe {}, line {line}: {}", path.display(), error.message()))
     })
 }

@@ -107,7 +107,7 @@ fn slips_of_the_pen_are_usage_errors() {
     for (arguments, part) in [
         (["--assign", "t"], "write GLOB=FORMAT"),
         (["--assign", "t=Q4"], "there is no format \"Q4\"; the formats are BF16, FP32"),
-        (["--assign", "x*=BF16"], "decides about no tensor"),
+        (["--assign", "x*=BF16"], "matches no tensor"),
         (["--skip", "[a"], "--skip '[a'"),
         (["--default", "NVFP4"], "cannot be made from float values"),
         (["--default", "q4g64_f16s"], "there is no format"),

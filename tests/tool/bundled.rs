@@ -28,7 +28,7 @@ fn the_bundled_slice_is_packed_and_the_flags_are_shown() {
     succeed(&["pack", SLICE, "-o", &again, "--assign", "embeddings.position_ids=I32", "--quiet"]);
     assert!(std::fs::read(&out).unwrap() == std::fs::read(again).unwrap());
     assert_eq!(succeed(&["verify", &out]), format!("{out}: 9 objects, 261,504 bytes: valid\n"));
-    assert!(succeed(&["inspect", &out]).contains("9 objects from byte 4096 on, 261,504 bytes in all\n"));
+    assert!(succeed(&["inspect", &out]).contains("9 objects from byte 4096 on, 261,504 bytes\n"));
 }
 
 #[test]

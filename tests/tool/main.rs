@@ -2,4 +2,10 @@
 
 mod assign;
 mod bundled;
+mod golden;
+mod import;
+mod page;
+mod recipe;
+mod robust;
+mod shards;
 mod support;

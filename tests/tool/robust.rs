@@ -1,0 +1,234 @@
+//! What large inputs, many threads, signals and full disks do to a conversion.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::support::{Call, call, folder, listing, path, succeed, tool, tool_path};
+
+/// Writes a checkpoint of F32 matrices `[rows, 1024]`, piece by piece, of uneven values.
+fn generate(path: &str, tensors: usize, rows: usize) {
+    const COLUMNS: usize = 1024;
+    let tensor_bytes = rows * COLUMNS * 4;
+    let entries: Vec<_> = (0..tensors)
+        .map(|index| {
+            let (begin, end) = (index * tensor_bytes, (index + 1) * tensor_bytes);
+            format!(r#""layer.{index:03}.weight":{{"dtype":"F32","shape":[{rows},{COLUMNS}],"data_offsets":[{begin},{end}]}}"#)
+        })
+        .collect();
+    let mut header = format!("{{{}}}", entries.join(","));
+    header += &" ".repeat(header.len().next_multiple_of(8) - header.len());
+    let mut file = BufWriter::new(File::create(path).unwrap());
+    file.write_all(&(header.len() as u64).to_le_bytes()).unwrap();
+    file.write_all(header.as_bytes()).unwrap();
+    let mut state = 0x2545_f491_4f6c_dd1du64;
+    let mut row = [0u8; COLUMNS * 4];
+    for _ in 0..tensors * rows {
+        for word in row.as_chunks_mut::<4>().0 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            *word = ((state >> 40) as f32 / (1u64 << 23) as f32 - 1.0).to_le_bytes();
+        }
+        file.write_all(&row).unwrap();
+    }
+    file.flush().unwrap();
+}
+
+fn start(arguments: &[&str]) -> Child {
+    tool(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bytes() {
+    let folder = folder();
+    let input = path(&folder, "in.safetensors");
+    generate(&input, 3, 1500);
+    let pack = |threads: &str| {
+        let out = path(&folder, "out.ninfer");
+        succeed(&["pack", &input, "-o", &out, "--threads", threads, "--assign", "*.001.*=Q6G64_F16S", "-q"]);
+        let report = fs::read(format!("{out}.report.json")).unwrap();
+        (fs::read(out).unwrap(), report)
+    };
+    let one = pack("1");
+    for threads in ["2", "3", "7"] {
+        assert!(pack(threads) == one, "{threads} threads give other bytes than one");
+    }
+    assert!(call(&["pack", &input, "-o", "x", "--threads", "0"]).code == Some(2));
+}
+
+#[test]
+fn a_kill_at_any_moment_leaves_nothing_or_everything() {
+    let folder = folder();
+    let (input, out) = (path(&folder, "in.safetensors"), path(&folder, "out.ninfer"));
+    generate(&input, 8, 1024);
+    let arguments = ["pack", &input, "-o", &out, "-q"];
+    let begin = Instant::now();
+    succeed(&arguments);
+    let whole = begin.elapsed();
+    let complete = fs::read(&out).unwrap();
+    let mut state = 0x9e37_79b9u64;
+    let mut cut_short = 0;
+    for round in 0..20u32 {
+        // Half of the rounds replace a file that is there.
+        let before = round % 2 == 1;
+        for name in listing(&folder).iter().filter(|name| *name != "in.safetensors") {
+            fs::remove_file(folder.path().join(name)).unwrap();
+        }
+        if before {
+            fs::write(&out, b"what was there before").unwrap();
+        }
+        let signal = [Signal::KILL, Signal::INT, Signal::TERM, Signal::HUP][round as usize % 4];
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let moment = whole.mul_f64((state >> 33) as f64 / (1u64 << 31) as f64);
+        let mut child = start(&arguments);
+        std::thread::sleep(moment);
+        let _ = kill_process(Pid::from_child(&child), signal);
+        let status = child.wait().unwrap();
+        let found = fs::read(&out).ok();
+        let context = format!("round {round}, {signal:?} after {moment:?}, {status}");
+        if status.success() {
+            assert!(found.as_deref() == Some(&complete[..]), "{context}");
+            continue;
+        }
+        cut_short += 1;
+        if found.as_deref() == Some(&complete[..]) {
+            continue; // SIGKILL after the artifact got its name
+        }
+        match before {
+            true => assert!(found.as_deref() == Some(b"what was there before"), "{context}"),
+            false => assert!(found.is_none(), "{context}"),
+        }
+        let left: Vec<_> = listing(&folder);
+        assert_eq!(left.len(), 1 + usize::from(before), "{context}: {left:?}");
+        if signal != Signal::KILL && moment > Duration::from_millis(100) {
+            assert_eq!(status.code(), Some(130), "{context}");
+        }
+    }
+    assert!(cut_short >= 5, "only {cut_short} of 20 conversions were cut short");
+}
+
+#[test]
+fn a_full_disk_leaves_nothing() {
+    let folder = folder();
+    let (input, out) = (path(&folder, "in.safetensors"), path(&folder, "out.ninfer"));
+    generate(&input, 1, 1024);
+    // A limit on the size of files, in blocks of 512 or 1024 bytes, stands for a full disk.
+    let script = r#"trap "" XFSZ; ulimit -f 64; exec "$0" pack "$1" -o "$2""#;
+    let output =
+        Command::new("sh").args(["-c", script]).arg(tool_path()).args([&input, &out]).output().unwrap();
+    let limited = Call::from(output);
+    assert_eq!(limited.code, Some(4), "{}", limited.stderr);
+    assert!(
+        limited.stderr.contains(&out) && limited.stderr.contains("bytes are needed there"),
+        "{}",
+        limited.stderr
+    );
+    assert_eq!(listing(&folder), ["in.safetensors"]);
+
+    // A real one: a file system of its own, where this user may mount one.
+    let disk = folder.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    let script = r#"mount -t tmpfs -o size=200k tmpfs "$3" || exit 99; "$0" pack "$1" -o "$2"; code=$?; ls -A "$3" >&2; exit $code"#;
+    let small = disk.join("out.ninfer");
+    let output = Command::new("unshare")
+        .args(["-rm", "sh", "-c", script])
+        .arg(tool_path())
+        .args([&input, small.to_str().unwrap(), disk.to_str().unwrap()])
+        .output();
+    match output.map(Call::from) {
+        Ok(full) if full.code != Some(99) && full.code != Some(1) => {
+            assert_eq!(full.code, Some(4), "{}", full.stderr);
+            assert!(full.stderr.contains("No space left on device"), "{}", full.stderr);
+            assert_eq!(full.stderr.lines().count(), 1, "something was left: {}", full.stderr);
+        }
+        other => eprintln!("SKIPPED: a full tmpfs: this user may not mount one here ({other:?})"),
+    }
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_named() {
+    let folder = folder();
+    let input = path(&folder, "in.safetensors");
+    generate(&input, 1, 1);
+    for (out, part) in
+        [(folder.path().to_str().unwrap(), "it is a folder"), ("/proc/none/out", "/proc/none/out")]
+    {
+        let failed = call(&["pack", &input, "-o", out]);
+        assert_eq!(failed.code, Some(4));
+        assert!(failed.stderr.contains(part), "{}", failed.stderr);
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let folder = folder();
+    let (input, out) = (path(&folder, "in.safetensors"), path(&folder, "out.ninfer"));
+    generate(&input, 1, 1);
+    succeed(&["pack", &input, "-o", &out, "-q"]);
+    let mut child = start(&["inspect", &out]);
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn a_dry_run_reads_no_weights() {
+    let folder = folder();
+    let input = path(&folder, "in.safetensors");
+    // 1 TiB that was never written.
+    let bytes = 1u64 << 40;
+    let header = format!(r#"{{"a":{{"dtype":"F32","shape":[262144,1048576],"data_offsets":[0,{bytes}]}}}}"#);
+    fs::write(&input, [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat()).unwrap();
+    let file = File::options().write(true).open(&input).unwrap();
+    if let Err(error) = file.set_len(8 + header.len() as u64 + bytes) {
+        eprintln!("SKIPPED: a sparse file of 1 TiB: {error}");
+        return;
+    }
+    let begin = Instant::now();
+    let stdout = succeed(&["pack", &input, "--dry-run"]);
+    assert!(stdout.contains("146,028,892,160"), "{stdout}");
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    assert_eq!(listing(&folder), ["in.safetensors"]);
+}
+
+/// Packs and gives the largest RssAnon seen, in KiB.
+fn peak_anonymous_memory(folder: &TempDir, tensors: usize, rows: usize) -> u64 {
+    let (input, out) = (path(folder, "in.safetensors"), path(folder, "out.ninfer"));
+    generate(&input, tensors, rows);
+    let mut child = start(&["pack", &input, "-o", &out, "-q"]);
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    while child.try_wait().unwrap().is_none() {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0");
+        peak = peak.max(line.split_whitespace().next().unwrap().parse().unwrap());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert!(child.wait().unwrap().success());
+    succeed(&["verify", &out, "-q"]);
+    peak
+}
+
+/// 64 MiB plus the largest block of rows: 512 KiB of F32 here.
+const MOST_KIB: u64 = 64 * 1024 + 512;
+
+#[test]
+fn memory_stays_small() {
+    let peak = peak_anonymous_memory(&folder(), 4, 12_800); // 200 MiB
+    assert!(peak > 0, "nothing was seen");
+    assert!(peak < MOST_KIB, "RssAnon reached {peak} KiB");
+    eprintln!("peak RssAnon on 200 MiB: {peak} KiB");
+}
+
+#[test]
+#[ignore = "writes 3 GB; run with --ignored, in release"]
+fn memory_stays_small_on_three_gigabytes() {
+    let peak = peak_anonymous_memory(&folder(), 12, 64_000); // 2.9 GiB
+    assert!(peak < MOST_KIB, "RssAnon reached {peak} KiB");
+    eprintln!("peak RssAnon on 3 GB: {peak} KiB");
+}

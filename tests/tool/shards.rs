@@ -1,0 +1,111 @@
+//! Checkpoints of several files, and files that are none.
+
+use std::fs;
+
+use safetensors::Dtype;
+
+use crate::support::{call, checkpoint, fail, folder, path, succeed};
+
+#[test]
+fn shards_give_the_bytes_of_one_file() {
+    let folder = folder();
+    let (a, b) = ([1; 512], [2; 512]);
+    let one = path(&folder, "whole.safetensors");
+    checkpoint(&one, &[("a", Dtype::F32, &[2, 64], &a), ("b", Dtype::F32, &[2, 64], &b)]);
+    let shards = folder.path().join("shards");
+    fs::create_dir(&shards).unwrap();
+    let shard = |name: &str| shards.join(name).to_str().unwrap().to_string();
+    checkpoint(&shard("x-1.safetensors"), &[("b", Dtype::F32, &[2, 64], &b)]);
+    checkpoint(&shard("x-2.safetensors"), &[("a", Dtype::F32, &[2, 64], &a)]);
+    let ids = ["--model-id", "m", "--weights-id", "w", "-q"];
+    let pack = |input: &str, out: &str| {
+        let out = path(&folder, out);
+        succeed(&[&["pack", input, "-o", &out][..], &ids].concat());
+        fs::read(out).unwrap()
+    };
+    let whole = pack(&one, "whole.ninfer");
+    assert!(whole == pack(shards.to_str().unwrap(), "folder.ninfer"), "a folder without an index");
+    let index = shard("model.safetensors.index.json");
+    fs::write(&index, r#"{"metadata": {}, "weight_map": {"a": "x-2.safetensors", "b": "x-1.safetensors"}}"#)
+        .unwrap();
+    assert!(whole == pack(&index, "index.ninfer"), "an index");
+    assert!(whole == pack(shards.to_str().unwrap(), "both.ninfer"), "a folder with an index");
+    let report = fs::read_to_string(path(&folder, "both.ninfer.report.json")).unwrap();
+    assert!(report.contains("x-1.safetensors") && report.contains("x-2.safetensors"));
+
+    let out = path(&folder, "refused.ninfer");
+    for (text, code, part) in [
+        (r#"{"weight_map": {"a": "x-1.safetensors"}}"#, 3, "does not hold \"a\""),
+        (r#"{"weight_map": {"a": "x-3.safetensors"}}"#, 4, "x-3.safetensors"),
+        (r#"{"weight_map": {"a": "../whole.safetensors"}}"#, 3, "plain names"),
+        (r#"{"weight_map": 7}"#, 3, "is no safetensors index"),
+        ("{", 3, "is no safetensors index"),
+    ] {
+        fs::write(&index, text).unwrap();
+        assert!(fail(code, &["pack", &index, "-o", &out]).contains(part), "{text}");
+    }
+    // A shard may hold what the index does not name; that is said.
+    fs::write(&index, r#"{"weight_map": {"a": "x-2.safetensors"}}"#).unwrap();
+    checkpoint(
+        &shard("x-2.safetensors"),
+        &[("a", Dtype::F32, &[2, 64], &a), ("c", Dtype::F32, &[2, 64], &a)],
+    );
+    let call = call(&["pack", &index, "-o", &out, "-q"]);
+    assert_eq!(call.code, Some(0));
+    assert!(call.stderr.contains("1 tensors are not in the index and are left out"), "{}", call.stderr);
+}
+
+#[test]
+fn two_files_with_one_name_are_refused() {
+    let folder = folder();
+    for file in ["1.safetensors", "2.safetensors"] {
+        checkpoint(&path(&folder, file), &[("a", Dtype::F32, &[1], &[0; 4])]);
+    }
+    let message = fail(3, &["pack", folder.path().to_str().unwrap(), "-o", &path(&folder, "o.ninfer")]);
+    assert!(message.contains("\"a\" is both in") && message.contains("2.safetensors"), "{message}");
+}
+
+#[test]
+fn what_is_no_checkpoint_is_refused() {
+    let folder = folder();
+    let out = path(&folder, "out.ninfer");
+    let input = path(&folder, "in.safetensors");
+    let header = |json: &str, data: usize| {
+        let mut bytes = (json.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(json.as_bytes());
+        bytes.resize(bytes.len() + data, 0);
+        bytes
+    };
+    let tensor = |shape: &str, end: u64| {
+        format!(r#"{{"a":{{"dtype":"F32","shape":{shape},"data_offsets":[0,{end}]}}}}"#)
+    };
+    for bytes in [
+        Vec::new(),
+        vec![0; 7],
+        u64::MAX.to_le_bytes().to_vec(),
+        header("{", 0),
+        header("[]", 0),
+        header(&tensor("[1]", 4), 3),
+        header(&tensor("[1]", 4), 5),
+        header(&tensor("[2]", 4), 4),
+        header(&tensor("[4611686018427387904,4]", 4), 4),
+        header(&tensor("[1]", u64::MAX), 4),
+        header(&tensor("[1]", 4).replace("F32", "F31"), 4),
+        header(&format!("{}1", "[".repeat(100_000)), 0),
+    ] {
+        fs::write(&input, &bytes).unwrap();
+        let message = fail(3, &["pack", &input, "-o", &out]);
+        assert!(message.contains("in.safetensors") && message.lines().count() == 1, "{message}");
+    }
+    fs::write(&input, header("{}", 0)).unwrap();
+    assert!(fail(3, &["pack", &input, "-o", &out]).contains("no tensor is left"));
+    let empty = folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    assert!(fail(3, &["pack", empty.to_str().unwrap(), "-o", &out]).contains("has neither"));
+    assert!(fail(4, &["pack", "/none/such", "-o", &out]).contains("/none/such"));
+    assert!(fail(2, &["pack", &input]).contains("-o OUT"));
+    for subcommand in ["inspect", "verify", "bench"] {
+        let message = fail(3, &[subcommand, &input]);
+        assert!(message.contains("in.safetensors: the file has 10 bytes"), "{message}");
+    }
+}

@@ -92,7 +92,7 @@ impl Checkpoint {
     fn open_index(path: &Path) -> Outcome<Self> {
         let text = fs::read(path).map_err(|error| Failure::io("read", path, error))?;
         let index: Index = serde_json::from_slice(&text).map_err(|error| {
-            Failure::refused(format!("{} is no safetensors index: {error}", path.display()))
+            Failure::refused(format!("{} is no safetensors index: {error}; fetch it again", path.display()))
         })?;
         let mut by_file = BTreeMap::<&str, Vec<&str>>::new();
         for (name, file) in &index.weight_map {
@@ -130,7 +130,7 @@ impl Checkpoint {
     fn add_file(&mut self, path: &Path, wanted: impl Fn(&str) -> bool) -> Outcome<usize> {
         let file = Mapped::open(path)?;
         let (header_bytes, metadata) = SafeTensors::read_metadata(&file).map_err(|error| {
-            Failure::refused(format!("{} is no safetensors file: {error:?}", path.display()))
+            Failure::refused(format!("{} is no safetensors file: {error:?}; fetch it again", path.display()))
         })?;
         let data = header_bytes + 8; // the length of the header stands before it
         let mut left_out = 0;

@@ -91,8 +91,8 @@ pub struct Pack {
 }
 
 const RECIPE_HELP: &str = "\
-A TOML file of rules, which come after --skip and --assign. For each question about a tensor the first rule
-that matches its name and has an answer decides.
+A TOML file of rules, which come after --skip and --assign. For each question about a tensor
+the first rule that matches its name and has an answer decides.
 
   default = \"Q4G64_F16S\"
 
@@ -110,22 +110,23 @@ that matches its name and has an answer decides.
 
   [[stack]]
   name = \"layers.0.qkv.weight\"
-  sources = [\"model.layers.0.q.weight\", \"model.layers.0.k.weight\", \"model.layers.0.v.weight\"]
+  sources = [\"layers.0.q.weight\", \"layers.0.k.weight\", \"layers.0.v.weight\"]
   format = \"Q5G64_F16S\"";
 
 const PACK_EXAMPLES: &str = "\
 Examples:
   ninfer pack
   ninfer pack model.safetensors -o model.ninfer
-  ninfer pack model.safetensors -o model.ninfer --default Q6G64_F16S --assign '*.embed_tokens.*=W8G32_F16S'
-  ninfer pack model.safetensors -o model.ninfer --skip '*.rotary_emb.*' --assign '*.position_ids=I32'
-  ninfer pack checkpoint-folder -o model.ninfer --recipe recipe.toml --resource tokenizer=tokenizer.json
-  ninfer pack checkpoint-folder --dry-run
+  ninfer pack folder --dry-run
+  ninfer pack folder -o model.ninfer --default Q6G64_F16S --assign '*.lm_head.*=W8G32_F16S'
+  ninfer pack folder -o model.ninfer --skip '*.rotary_emb.*' --assign '*.position_ids=I32'
+  ninfer pack folder -o model.ninfer --recipe recipe.toml --resource tokenizer=tokenizer.json
 
-Inputs must not change while the tool runs. The report is written beside the artifact, as OUT.report.json.
-Both appear when they are complete; before, they have no name, so that even SIGKILL leaves nothing behind.
-Where a file system cannot do that (no O_TMPFILE), a temporary file is used: a signal that can be caught
-removes it, SIGKILL does not.";
+Inputs must not change while the tool runs.
+
+The report is written beside the artifact, as OUT.report.json. Both appear when they are complete;
+before, they have no name, so that even SIGKILL leaves nothing behind. Where a file system cannot do
+that (no O_TMPFILE), a temporary file is used: SIGINT, SIGTERM and SIGHUP remove it, SIGKILL cannot.";
 
 /// List the objects of an artifact and its totals by format; no payload is read
 #[derive(Debug, Args)]
@@ -160,8 +161,8 @@ pub struct Verify {
 /// Make a page out of a conversion report
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The page is one file, with a table that sorts and with plots: error by tensor, bits against SNR, and how often
-each code of one tensor is used.
+The page is one file, with a table that sorts and with plots: error by tensor, bits against SNR,
+and how often each code of one tensor is used.
 
 Examples:
   ninfer report model.ninfer.report.json -o model.html
@@ -180,9 +181,10 @@ pub struct Report {
 /// Decode an artifact to a safetensors file
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Quantized tensors are decoded to --type; BF16, FP32 and I32 tensors keep their own words. With --words NVFP4 and
-FP8 tensors are not decoded but written as compressed-tensors spells them: X.weight_packed, X.weight_scale and
-X.weight_global_scale; X.weight and X.weight_scale. Resources have no place in a safetensors file.
+Quantized tensors are decoded to --type; BF16, FP32 and I32 tensors keep their own words. With
+--words NVFP4 and FP8 tensors are not decoded but written as compressed-tensors spells them:
+X.weight_packed, X.weight_scale and X.weight_global_scale; X.weight and X.weight_scale. Resources
+have no place in a safetensors file.
 
 Examples:
   ninfer unpack model.ninfer -o model.safetensors --type bf16
@@ -236,8 +238,8 @@ pub struct Plan {
 /// Measure how fast an artifact's tensors decode
 #[derive(Debug, Args)]
 #[command(after_help = "\
-One thread decodes each tensor to f32 (I32 to its words), block by block; the read loop sums the payload's bytes as
-64-bit words. Each is the median of five runs.
+One thread decodes each tensor to f32 (I32 to its words), block by block; the read loop sums the
+payload's bytes as 64-bit words. Each is the median of five runs.
 
 Example:
   ninfer bench model.ninfer")]

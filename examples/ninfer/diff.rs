@@ -51,9 +51,9 @@ pub fn run(arguments: &Diff, settings: &Settings) -> Outcome<()> {
     }
     match lines.len() {
         0 if settings.quiet => Ok(()),
-        0 => console::line(format_args!("{same} objects are the same")),
+        0 => console::line(format_args!("all {same} objects are the same")),
         count => {
-            let line = format!("{count} differences, {same} objects are the same");
+            let line = format!("differences: {count}; objects that are the same: {same}");
             Err(Failure { code: Code::Found, lines: vec![line] })
         }
     }

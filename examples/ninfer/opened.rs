@@ -37,8 +37,10 @@ impl Mapped {
 
     /// Reads the file as an artifact.
     pub fn artifact(&self) -> Outcome<Artifact<'_>> {
-        Artifact::new(&self.map)
-            .map_err(|error| Failure::refused(format!("{}: {error}", self.path.display())))
+        Artifact::new(&self.map).map_err(|error| {
+            let path = self.path.display();
+            Failure::refused(format!("{path}: {error}; give an artifact, or write it again from its source"))
+        })
     }
 }
 

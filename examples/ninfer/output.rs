@@ -7,10 +7,11 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
 use tempfile::TempPath;
 
 use crate::failure::{Failure, Outcome};
@@ -31,27 +32,17 @@ impl OutputFile {
         if path.is_dir() {
             return Err(Failure::io("write", path, "it is a folder; name a file in it"));
         }
-        let (file, named) = match rustix::fs::open(
-            folder(path),
-            OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC,
-            Mode::from_raw_mode(0o666),
-        ) {
-            Ok(descriptor) => (File::from(descriptor), None),
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR | rustix::io::Errno::INVAL) => {
-                let (file, named) = tempfile::Builder::new()
-                    .prefix(".ninfer-")
-                    .tempfile_in(folder(path))
-                    .map_err(fail)?
-                    .into_parts();
+        let (file, named) = match unnamed(path) {
+            Ok(file) => (file, None),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+                let (file, named) = named(path).map_err(fail)?;
                 (file, Some(named))
             }
             Err(error) => return Err(fail(error.into())),
         };
         match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes.max(1)) {
             Ok(()) => {}
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
-                file.set_len(bytes).map_err(fail)?
-            }
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(bytes).map_err(fail)?,
             Err(error) => {
                 let error = io::Error::from(error);
                 return Err(Failure::io("write", path, format!("{error}; {bytes} bytes are needed there")));
@@ -82,7 +73,7 @@ impl OutputFile {
         let open = format!("/proc/self/fd/{}", file.as_raw_fd());
         let link = |name: &Path| rustix::fs::linkat(CWD, &*open, CWD, name, AtFlags::SYMLINK_FOLLOW);
         match link(&path) {
-            Err(rustix::io::Errno::EXIST) => {
+            Err(Errno::EXIST) => {
                 // Only a rename takes the place of a file at once, and a rename needs a name.
                 let name = tempfile::Builder::new()
                     .prefix(".ninfer-")
@@ -107,9 +98,70 @@ pub fn make_folder(path: &Path) -> Outcome<()> {
     fs::create_dir_all(folder(path)).map_err(|error| Failure::io("make the folder of", path, error))
 }
 
+/// A file without a name, in the folder of the path.
+fn unnamed(path: &Path) -> Result<File, Errno> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    rustix::fs::open(folder(path), flags, Mode::from_raw_mode(0o666)).map(File::from)
+}
+
+/// A file with a temporary name, in the folder of the path; the name goes away with the value.
+fn named(path: &Path) -> io::Result<(File, TempPath)> {
+    let permissions = fs::Permissions::from_mode(0o666);
+    let builder =
+        tempfile::Builder::new().prefix(".ninfer-").permissions(permissions).tempfile_in(folder(path))?;
+    Ok(builder.into_parts())
+}
+
 fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Run by `tests/tool`, which includes this file.
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    /// The way of file systems without `O_TMPFILE`.
+    fn with_a_name(path: &Path) -> OutputFile {
+        let (file, named) = named(path).unwrap();
+        file.set_len(3).unwrap();
+        OutputFile { path: path.into(), file, named: Some(named) }
+    }
+
+    #[test]
+    fn both_ways_give_the_file_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let without: fn(&Path) -> OutputFile = |path| OutputFile::create(path, 3).unwrap();
+        for (round, create) in [without, with_a_name, with_a_name, without].into_iter().enumerate() {
+            let output = create(&path);
+            output.write_at(&[round as u8, 7], 1).unwrap();
+            let mut back = [0; 3];
+            output.read_at(&mut back, 0).unwrap();
+            output.commit().unwrap();
+            assert_eq!(fs::read(&path).unwrap(), [0, round as u8, 7]);
+            assert_eq!(back, [0, round as u8, 7]);
+            assert_eq!(names(folder.path()), ["out"]);
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o600, 0o600);
+        }
+    }
+
+    #[test]
+    fn what_is_not_committed_goes_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        drop(OutputFile::create(&path, 3).unwrap());
+        drop(with_a_name(&path));
+        assert!(names(folder.path()).is_empty());
     }
 }

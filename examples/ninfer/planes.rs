@@ -12,8 +12,9 @@ use crate::table::{Table, bits_per_weight, grouped, shape};
 pub fn run(arguments: &cli::Plan) -> Outcome<()> {
     let format = format_named(&arguments.format, "FORMAT")?;
     let dimensions = dimensions(&arguments.shape)?;
-    let plan = Plan::new(format, format.layout(), &dimensions)
-        .map_err(|error| Failure::refused(format!("{format} {}: {error}", shape(&dimensions))))?;
+    let plan = Plan::new(format, format.layout(), &dimensions).map_err(|error| {
+        Failure::refused(format!("{format} {}: {error}; choose another shape or format", shape(&dimensions)))
+    })?;
 
     console::line(format_args!("{format} {} in {}", shape(&dimensions), format.layout()))?;
     let mut table = Table::new(&["plane", ">offset", ">bytes", ">bytes/row"]);

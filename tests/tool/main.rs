@@ -9,3 +9,12 @@ mod recipe;
 mod robust;
 mod shards;
 mod support;
+mod unpack;
+
+// These files of the tool have tests of their own.
+#[path = "../../examples/ninfer/failure.rs"]
+#[expect(dead_code, reason = "the rest of the tool uses it")]
+mod failure;
+#[path = "../../examples/ninfer/output.rs"]
+#[expect(dead_code, reason = "the rest of the tool uses it")]
+mod output;

@@ -4,12 +4,13 @@
 use ninfer_codec::{Format, Plan};
 use rayon::prelude::*;
 
-/// Elements of a block, about: what stays in a core's own cache.
-const BLOCK_ELEMENTS: u64 = 1 << 17;
+/// Stored elements of a block, about: what a thread needs for one stays in its core's own cache, and what all
+/// threads need together stays small.
+const BLOCK_ELEMENTS: u64 = 1 << 16;
 
 /// Rows of a block, at least one; whole tiles for NVFP4.
 pub fn rows_a_block(plan: &Plan) -> u64 {
-    let rows = (BLOCK_ELEMENTS / plan.columns()).max(1);
+    let rows = (BLOCK_ELEMENTS / plan.padded_columns()).max(1);
     if plan.format() == Format::Nvfp4 { rows.next_multiple_of(128) } else { rows }
 }
 

@@ -61,7 +61,7 @@ fn run(cli: &Cli) -> Outcome<()> {
     let settings = &cli.settings;
     match &cli.command {
         Command::Pack(arguments) => pack::run(arguments, settings),
-        Command::Report(arguments) => page::run(arguments),
+        Command::Report(arguments) => page::run(arguments, settings),
         Command::Inspect(arguments) => inspect::run(arguments),
         Command::Verify(arguments) => verify::run(arguments, settings),
         Command::Unpack(arguments) => unpack::run(arguments, settings),

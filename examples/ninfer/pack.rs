@@ -1,6 +1,6 @@
 //! `pack`: a checkpoint to an artifact, a table and a report.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ninfer_artifact::{Content, FilePlan, Identity};
 use rayon::prelude::*;
@@ -44,8 +44,7 @@ pub fn run(arguments: &Pack, settings: &Settings) -> Outcome<()> {
     let jobs = assign::jobs(&checkpoint, &Rules::new(&arguments)?)?;
     let resources = arguments.resource.iter().map(|argument| Resource::open(argument));
     let resources = resources.collect::<Outcome<Vec<_>>>()?;
-    let name = input.canonicalize().map_or_else(|_| file_name(&input), |path| file_name(&path));
-    let name = name.strip_suffix(".safetensors").unwrap_or(&name).to_string();
+    let name = model_name(&input);
     let identity = Identity {
         model_id: arguments.model_id.unwrap_or_else(|| name.clone()),
         weights_id: arguments.weights_id.unwrap_or(name),
@@ -74,6 +73,14 @@ pub fn run(arguments: &Pack, settings: &Settings) -> Outcome<()> {
     console::print(summary::table(&report.objects, true))?;
     let (bytes, output) = (grouped(report.artifact.bytes), output.display());
     console::line(format_args!("{output}: {bytes} bytes; {output}.report.json: the report"))
+}
+
+/// What a model is called unless the user says: the name of its file, or of the folder of its shards.
+fn model_name(input: &Path) -> String {
+    let input = input.canonicalize().unwrap_or_else(|_| input.into());
+    let sharded = input.extension().is_some_and(|extension| extension == "json");
+    let name = file_name(input.parent().filter(|_| sharded).unwrap_or(&input));
+    name.strip_suffix(".safetensors").unwrap_or(&name).to_string()
 }
 
 /// Turns the arguments into those of the bundled checkpoint, and shows them.

@@ -15,7 +15,7 @@ use crate::table::{grouped, shape};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-pub fn run(arguments: &cli::Report) -> Outcome<()> {
+pub fn run(arguments: &cli::Report, settings: &cli::Settings) -> Outcome<()> {
     let path = &arguments.file;
     let text = fs::read(path).map_err(|error| Failure::io("read", path, error))?;
     let refuse = |line: String| Failure::refused(format!("{}: {line}", path.display()));
@@ -45,6 +45,9 @@ pub fn run(arguments: &cli::Report) -> Outcome<()> {
     let page = page(&report, chosen).map_err(|error| refuse(error.to_string()))?;
     output::make_folder(&arguments.output)?;
     output::write(&arguments.output, page.into_string().as_bytes())?;
+    if settings.quiet {
+        return Ok(());
+    }
     console::line(format_args!("{}: {} objects", arguments.output.display(), report.objects.len()))
 }
 

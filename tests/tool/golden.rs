@@ -121,6 +121,7 @@ fn quiet_is_quiet_and_no_color_is_plain() {
         &["verify", "minilm-slice.ninfer", "--quiet"],
         &["unpack", "minilm-slice.ninfer", "-o", "a.safetensors", "-q"],
         &["diff", "minilm-slice.ninfer", "minilm-slice.ninfer", "-q"],
+        &["report", "minilm-slice.ninfer.report.json", "-o", "a.html", "-q"],
     ] {
         let call = run(&folder, arguments);
         assert_eq!(

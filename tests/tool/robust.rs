@@ -72,7 +72,7 @@ fn a_kill_at_any_moment_leaves_nothing_or_everything() {
     let whole = begin.elapsed();
     let complete = fs::read(&out).unwrap();
     let mut state = 0x9e37_79b9u64;
-    let mut cut_short = 0;
+    let (mut cut_short, mut stopped) = (0, 0);
     for round in 0..20u32 {
         // Half of the rounds replace a file that is there.
         let before = round % 2 == 1;
@@ -105,10 +105,11 @@ fn a_kill_at_any_moment_leaves_nothing_or_everything() {
         }
         let left: Vec<_> = listing(&folder);
         assert_eq!(left.len(), 1 + usize::from(before), "{context}: {left:?}");
-        if signal != Signal::KILL && moment > Duration::from_millis(100) {
-            assert_eq!(status.code(), Some(130), "{context}");
-        }
+        // A signal that comes before the tool can catch it ends it at once.
+        assert!(matches!(status.code(), Some(130) | None), "{context}");
+        stopped += u32::from(status.code() == Some(130));
     }
+    assert!(stopped >= 3, "only {stopped} conversions stopped by themselves");
     assert!(cut_short >= 5, "only {cut_short} of 20 conversions were cut short");
 }
 
@@ -214,8 +215,8 @@ fn peak_anonymous_memory(folder: &TempDir, tensors: usize, rows: usize) -> u64 {
     peak
 }
 
-/// 64 MiB plus the largest block of rows: 512 KiB of F32 here.
-const MOST_KIB: u64 = 64 * 1024 + 512;
+/// 64 MiB plus the largest block of rows: 256 KiB of F32 here.
+const MOST_KIB: u64 = 64 * 1024 + 256;
 
 #[test]
 fn memory_stays_small() {

@@ -477,7 +477,8 @@ static ninfer_codec_details *details_of(const struct call *c) {
 
 /* Runs a call and returns its status; looks at guards, and after a refusal of the arguments at every byte. */
 static uint32_t run(struct call *c, struct arg *args) {
-    ninfer_codec_details *d = P(args[c->count - 1].value);
+    const void *d = P(args[c->count - 1].value); /* which may be misaligned */
+    ninfer_codec_details got;
     const int has_details = args[c->count - 1].kind == DETAILS;
     for (int i = 0; i < c->count; i++) {
         if (is_pointer(&c->args[i])) memcpy(before[i], c->args[i].block, sizeof before[i]);
@@ -508,13 +509,15 @@ static uint32_t run(struct call *c, struct arg *args) {
             /* nothing past what is needed */
             const uint64_t len = args[i + 1].value > arg->needed ? args[i + 1].value : arg->needed;
             const uint64_t used = len * (any_type ? 8 : arg->align) + (arg->align == 1 ? 1 : 0);
+            if (used > ROOM) continue;
             check(memcmp(before[i] + GUARD + used, arg->block + GUARD + used, ROOM - (size_t)used) == 0, c->name,
                   "a byte past the end was written", (uint64_t)i, status);
         }
     }
-    if (has_details && d != NULL && ADDRESS(d) % 8 == 0 && status != S(OVERLAP) && d->struct_size >= sizeof *d) {
-        check(d->status == status, c->name, "details.status", d->status, status);
-        check(d->struct_size == details_size, c->name, "details.struct_size", d->struct_size, status);
+    if (has_details && d != NULL && ADDRESS(d) % 8 == 0 && status != S(OVERLAP) && details_size >= sizeof got) {
+        memcpy(&got, d, sizeof got);
+        check(got.status == status, c->name, "details.status", got.status, status);
+        check(got.struct_size == details_size, c->name, "details.struct_size", got.struct_size, status);
     }
     return status;
 }
@@ -1003,15 +1006,14 @@ static void single_cases(void) {
     check(strlen(ninfer_codec_backend_name()) > 0, name, "backend_name", 0, 0);
 }
 
-/* A source that is one value longer than its memory. */
+/* An output that is one value shorter than the call says. */
 static int lie(void) {
-    float *values = malloc(7 * sizeof *values);
-    uint16_t out[8];
-    if (values == NULL) return 2;
-    memset(values, 0, 7 * sizeof *values);
+    const float values[8] = {0};
+    uint16_t *out = malloc(7 * sizeof *out);
+    if (out == NULL) return 2;
     const uint32_t status = ninfer_codec_values_round(1, values, 8, 2, out, 8, NULL);
-    printf("nothing was seen (status %u, last word %u)\n", status, out[7]);
-    free(values);
+    free(out);
+    printf("nothing was seen (status %u)\n", status);
     return 0;
 }
 

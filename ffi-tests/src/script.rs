@@ -109,7 +109,8 @@ impl Script {
             "layouts" => {
                 let name = text(&e["name"]);
                 self.line(format_args!("find layout x{} {name}", hex_of(name.as_bytes())));
-                let multiples = e["multiple_of"].as_array().map_or(vec![1, 1], |m| m.iter().map(number).collect());
+                let multiples =
+                    e["multiple_of"].as_array().map_or(vec![1, 1], |m| m.iter().map(number).collect());
                 self.line(format_args!(
                     "layout {} {} {} {} {} {}",
                     ids::layout(name),
@@ -198,11 +199,7 @@ impl Script {
             },
             "f32_to_f16" => self.line(format_args!("round 1 x{} 3 x{}", word("f32"), word("f16"))),
             "f64_to_f32" => {
-                self.line(format_args!(
-                    "source x{} {}",
-                    word("f64"),
-                    e["error"].as_str().map_or(0, status)
-                ));
+                self.line(format_args!("source x{} {}", word("f64"), e["error"].as_str().map_or(0, status)));
                 if e["error"].is_null() {
                     self.line(format_args!("round 4 x{} 1 x{}", word("f64"), word("f32")));
                 }
@@ -456,7 +453,8 @@ impl Script {
             let tensor = tensor(text(&e["format"]), &numbers(&e["shape"]));
             return self.clean(&tensor, text(&e["payload"]));
         }
-        let parent = list(&file["parents"]).iter().find(|parent| parent["id"] == e["parent"]).expect("a parent");
+        let parent =
+            list(&file["parents"]).iter().find(|parent| parent["id"] == e["parent"]).expect("a parent");
         let (format, payload) = (text(&parent["format"]), text(&parent["payload"]));
         let tensor = tensor(format, &numbers(&parent["shape"]));
         let status = e.get("error").map_or(0, |error| status(text(&error["kind"])));
@@ -490,7 +488,8 @@ impl Script {
                 self.result(format, &parent["shape"], e);
             }
             "gather" => {
-                let rows: String = list(&e["rows"]).iter().map(|row| hex_of(&number(row).to_le_bytes())).collect();
+                let rows: String =
+                    list(&e["rows"]).iter().map(|row| hex_of(&number(row).to_le_bytes())).collect();
                 self.line(format_args!("gather {tensor} x{payload} x{rows} {status} x{result}"));
                 self.result(format, &parent["shape"], e);
             }

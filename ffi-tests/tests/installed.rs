@@ -235,7 +235,9 @@ fn the_cpp_engine_builds_by_cmake_and_looks_rows_up() {
         let expected: Vec<String> = [7, 300, 7]
             .into_iter()
             .map(|row| {
-                let printed = |value: f32| run(Command::new("printf").args(["%.9g", &format!("{:e}", f64::from(value))]));
+                let printed = |value: f32| {
+                    run(Command::new("printf").args(["%.9g", &format!("{:e}", f64::from(value))]))
+                };
                 let [first, second] = [0, 1].map(|column| printed(values[row * columns + column]));
                 format!("row {row}: {first} {second} ...")
             })

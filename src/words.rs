@@ -62,16 +62,16 @@ impl TensorMut<'_> {
                 Format::Q4G64F16S | Format::Q5G64F16S | Format::Q6G64F16S | Format::W8G32F16S,
                 Words::Grouped { codes, scales },
             ) => {
-                let codes = codes.chunks(plan.columns() as usize);
-                let scales = scales.chunks(plan.logical_groups() as usize);
+                let codes = codes.chunks(at_least_one(plan.columns()));
+                let scales = scales.chunks(at_least_one(plan.logical_groups()));
                 for ((row, codes), scales) in rows.zip(codes).zip(scales) {
                     self.pack_grouped_row(row, codes, scales)?;
                 }
             }
             (Format::Nvfp4, Words::Nvfp4 { codes, scales, divisor }) => {
                 check::divisor(divisor)?;
-                let codes = codes.chunks(plan.codes().row_bytes as usize);
-                let scales = scales.chunks(plan.logical_groups() as usize);
+                let codes = codes.chunks(at_least_one(plan.codes().row_bytes));
+                let scales = scales.chunks(at_least_one(plan.logical_groups()));
                 for ((row, codes), scales) in rows.zip(codes).zip(scales) {
                     for (group, &word) in (0..).zip(scales) {
                         check::block_scale(row, group, word)?;
@@ -84,7 +84,7 @@ impl TensorMut<'_> {
                 }
             }
             (Format::Fp8E4M3FnRowBf16S, Words::Fp8Row { codes, scales }) => {
-                let codes = codes.chunks(plan.columns() as usize);
+                let codes = codes.chunks(at_least_one(plan.columns()));
                 for ((row, codes), &scale) in rows.zip(codes).zip(scales) {
                     check::row_scale(row, scale)?;
                     check::fp8_codes(row, 0, codes, scale)?;
@@ -106,13 +106,13 @@ impl TensorMut<'_> {
         for (group, &word) in (0..).zip(scales) {
             check::grouped_scale(row, group, word)?;
         }
-        let logical = codes.chunks(scheme.group as usize).zip(scales);
-        for (first, (codes, &scale)) in (0u64..).step_by(scheme.group as usize).zip(logical) {
+        let logical = codes.chunks(format.column_step() as usize).zip(scales);
+        for (first, (codes, &scale)) in (0u64..).step_by(format.column_step() as usize).zip(logical) {
             check::grouped_codes(scheme, row, first, codes, scale)?;
         }
         let high_bytes = plan.high_bytes_per_group();
         let target = self.row_mut(row);
-        let mut groups = codes.chunks(scheme.group as usize);
+        let mut groups = codes.chunks(format.column_step() as usize);
         let mut scales = scales.iter();
         let mut high = target.high;
         let stored = target.scales.as_chunks_mut::<SCALE_BYTES>().0;
@@ -260,12 +260,14 @@ pub fn dequantize_row(
     scales: &[u16],
     out: &mut [f32],
 ) -> Result<(), Error> {
-    let Some(scheme) = format.scheme() else { return Err(Error::WrongWords { format }) };
+    if format.scheme().is_none() {
+        return Err(Error::WrongWords { format });
+    }
     crate::encode::check_row(format, codes.len() as u64, out.len() as u64, scales.len() as u64)?;
     for (group, &word) in (0..).zip(scales) {
         check::grouped_scale(row, group, word)?;
     }
-    let group = scheme.group as usize;
+    let group = format.column_step() as usize;
     for ((out, codes), &scale) in out.chunks_mut(group).zip(codes.chunks(group)).zip(scales) {
         for (value, &code) in out.iter_mut().zip(codes) {
             *value = f32::from_bits(grouped::product_f32_bits(code, scale));
@@ -282,6 +284,11 @@ fn store<T: Copy, const BYTES: usize>(bytes: &mut [u8], words: &[T], to_bytes: i
 
 fn load<W: LeWord>(bytes: &[u8], words: &mut [W]) {
     backend::copy_words(bytes, words, &Stores::new(bytes.len()));
+}
+
+/// Elements of a row, which are never none: said again, because a chunk of none would be a panic.
+fn at_least_one(elements: u64) -> usize {
+    (elements as usize).max(1)
 }
 
 /// Copies between slices of one length; the check keeps a panic path out.

@@ -29,7 +29,8 @@ pub(crate) fn quantize_group(scheme: &Scheme, source: &[u32], codes: &mut [i8]) 
     let inverse = reciprocal(binary16::to_f32_bits(scale));
     for (code, &word) in codes.iter_mut().zip(source) {
         let rounded = round_to_integral(multiply(word, inverse));
-        *code = rounded.clamp(scheme.code_min.into(), scheme.code_max.into()) as i8;
+        // Not `clamp`, which panics where the ends are the wrong way round.
+        *code = rounded.max(scheme.code_min.into()).min(scheme.code_max.into()) as i8;
     }
     Ok(scale)
 }

@@ -190,10 +190,13 @@ impl Format {
         }
     }
 
-    /// A column range may begin at any multiple of this.
+    /// A column range may begin at any multiple of this: a power of two, written as one, so that the compiler
+    /// sees that it is not zero and divides by shifting.
+    #[inline(always)]
     pub(crate) const fn column_step(self) -> u64 {
+        const MOST: u32 = 15;
         match self.descriptor().group {
-            Some(group) => group as u64,
+            Some(group) => 1 << (group.trailing_zeros() & MOST),
             None => 1,
         }
     }

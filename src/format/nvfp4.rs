@@ -64,9 +64,11 @@ const fn quotient(code: u8, scale: u8, divisor: u32) -> (u64, i32) {
     if significand == 0 {
         return (0, 0); // not a legal divisor
     }
-    // A divisor of exactly 24 bits, so that the quotient's width is known: the product is below 2^8.
+    // A divisor of exactly 24 bits, so that the quotient's width is known: the product is below 2^8. Its top bit
+    // is set as it is; to say so shows the compiler that it is not zero.
+    const HIDDEN: u32 = 1 << 23;
     let lift = significand.leading_zeros() - 8;
-    let divisor = (significand << lift) as u64;
+    let divisor = (significand << lift | HIDDEN) as u64;
     let divisor_exponent = exponent - lift as i32;
     // Long division in two digits, of 40 and 38 bits: each dividend stays below 2^64.
     const HIGH: i32 = 40;

@@ -213,7 +213,7 @@ impl Plan {
     pub const fn logical_groups(&self) -> u64 {
         let descriptor = self.format.descriptor();
         match (descriptor.group, descriptor.scale) {
-            (Some(group), _) => self.columns.div_ceil(group as u64),
+            (Some(_), _) => self.columns.div_ceil(self.format.column_step()),
             (None, Some(_)) => 1,
             (None, None) => 0,
         }
@@ -223,7 +223,7 @@ impl Plan {
     #[must_use]
     pub const fn physical_groups(&self) -> u64 {
         match self.format.descriptor().group {
-            Some(group) => self.padded_columns / group as u64,
+            Some(_) => self.padded_columns / self.format.column_step(),
             None => self.logical_groups(),
         }
     }

@@ -62,16 +62,16 @@ impl TensorMut<'_> {
                 Format::Q4G64F16S | Format::Q5G64F16S | Format::Q6G64F16S | Format::W8G32F16S,
                 Words::Grouped { codes, scales },
             ) => {
-                let codes = pieces(codes, plan.columns());
-                let scales = pieces(scales, plan.logical_groups());
+                let codes = codes.chunks(at_least_one(plan.columns()));
+                let scales = scales.chunks(at_least_one(plan.logical_groups()));
                 for ((row, codes), scales) in rows.zip(codes).zip(scales) {
                     self.pack_grouped_row(row, codes, scales)?;
                 }
             }
             (Format::Nvfp4, Words::Nvfp4 { codes, scales, divisor }) => {
                 check::divisor(divisor)?;
-                let codes = pieces(codes, plan.codes().row_bytes);
-                let scales = pieces(scales, plan.logical_groups());
+                let codes = codes.chunks(at_least_one(plan.codes().row_bytes));
+                let scales = scales.chunks(at_least_one(plan.logical_groups()));
                 for ((row, codes), scales) in rows.zip(codes).zip(scales) {
                     for (group, &word) in (0..).zip(scales) {
                         check::block_scale(row, group, word)?;
@@ -84,7 +84,7 @@ impl TensorMut<'_> {
                 }
             }
             (Format::Fp8E4M3FnRowBf16S, Words::Fp8Row { codes, scales }) => {
-                let codes = pieces(codes, plan.columns());
+                let codes = codes.chunks(at_least_one(plan.columns()));
                 for ((row, codes), &scale) in rows.zip(codes).zip(scales) {
                     check::row_scale(row, scale)?;
                     check::fp8_codes(row, 0, codes, scale)?;
@@ -186,8 +186,8 @@ impl Tensor<'_> {
             backend::unpack_codes(plan.format(), &self.grouped_row(self.begin, columns), codes, &stores);
             return backend::copy_words(self.scales, scales, &stores);
         }
-        let codes = codes.chunks_mut(at_least_one(plan.columns()));
-        let scales = scales.chunks_mut(at_least_one(plan.logical_groups()));
+        let codes = codes.chunks_mut(plan.columns() as usize);
+        let scales = scales.chunks_mut(plan.logical_groups() as usize);
         for ((row, codes), scales) in (self.begin..self.end).zip(codes).zip(scales) {
             let row = self.grouped_row(row, columns);
             backend::unpack_codes(plan.format(), &row, codes, &stores);
@@ -199,7 +199,7 @@ impl Tensor<'_> {
     fn unpack_block_scales(&self, scales: &mut [u8]) {
         let columns = Columns::all(&self.plan);
         for (row, scales) in
-            (self.begin..self.end).zip(scales.chunks_mut(at_least_one(self.plan.logical_groups())))
+            (self.begin..self.end).zip(scales.chunks_mut(self.plan.logical_groups() as usize))
         {
             // Four words lie together; the next four are a tile further on.
             let tiles = self.nvfp4_rows(row, columns).row_scales(0).chunks(blockscale::TILE_BYTES as usize);
@@ -284,17 +284,6 @@ fn store<T: Copy, const BYTES: usize>(bytes: &mut [u8], words: &[T], to_bytes: i
 
 fn load<W: LeWord>(bytes: &[u8], words: &mut [W]) {
     backend::copy_words(bytes, words, &Stores::new(bytes.len()));
-}
-
-/// Cuts words into rows of `len` elements. Unlike `chunks` it divides nowhere, so that no division by zero is
-/// left where the compiler cannot see that a row is never empty.
-fn pieces<T>(mut rest: &[T], len: u64) -> impl Iterator<Item = &[T]> {
-    let len = at_least_one(len);
-    core::iter::from_fn(move || {
-        let (piece, tail) = rest.split_at_checked(len).or((!rest.is_empty()).then_some((rest, &[])))?;
-        rest = tail;
-        Some(piece)
-    })
 }
 
 /// Elements of a row, which are never none: said again, because a chunk of none would be a panic.

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Runs the Rust tests under a sanitizer: sanitize.sh address | thread
+#
+# First a planted fault, which the sanitizer must report: else it is not on.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+sanitizer=$1
+target=x86_64-unknown-linux-gnu
+export RUSTC_BOOTSTRAP=1 RUST_BACKTRACE=0
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/sanitize-$sanitizer
+
+flags="-Zsanitizer=$sanitizer"
+cargo=(cargo)
+std=()
+case $sanitizer in
+    address) report="AddressSanitizer: heap-buffer-overflow" ;;
+    thread)
+        report="ThreadSanitizer: data race"
+        # It must see inside std too, so std is built along; clang brings the runtime.
+        export RUSTC=/usr/bin/rustc RUSTDOC=/usr/bin/rustdoc TSAN_OPTIONS=halt_on_error=1
+        cargo=(/usr/bin/cargo)
+        std=(-Zbuild-std)
+        flags+=" -Zexternal-clangrt -Clinker=clang-19 -Clink-arg=-fsanitize=thread"
+        ;;
+    *)
+        echo "usage: sanitize.sh address | thread"
+        exit 2
+        ;;
+esac
+export RUSTFLAGS=$flags
+
+controls=scripts/sanitizer-controls
+if "${cargo[@]}" run --quiet --manifest-path $controls/Cargo.toml --bin "$sanitizer" --target "$target" \
+    "${std[@]}" >"$CARGO_TARGET_DIR.log" 2>&1 || ! grep -q "$report" "$CARGO_TARGET_DIR.log"; then
+    cat "$CARGO_TARGET_DIR.log"
+    echo "the planted fault went unreported"
+    exit 1
+fi
+echo "the planted fault is reported: $report"
+"${cargo[@]}" test --target "$target" "${std[@]}" --no-fail-fast --lib --tests -- --show-output

@@ -6,11 +6,11 @@ mod support;
 use half::{bf16, f16};
 use ninfer_codec::Error;
 use ninfer_codec::convert::{
-    i64_to_i32_exact, to_bf16_exact, to_bf16_nearest, to_f32_exact, to_f32_nearest, to_i32_exact,
-    u64_to_i32_exact,
+    i64_to_i32_exact, to_bf16_exact, to_bf16_nearest, to_f16_nearest, to_f32_exact, to_f32_nearest,
+    to_i32_exact, u64_to_i32_exact,
 };
 
-use oracle::words::{self, BF16, Class, F32, F64, Kind, convert, round};
+use oracle::words::{self, BF16, Class, F16, F32, F64, Kind, convert, round};
 use support::{Guarded, Random, SOURCES, SourceType, Values};
 
 /// The word of `to` that holds a word of `from` exactly, if there is one.
@@ -44,7 +44,11 @@ fn sources(source: SourceType) -> Vec<u64> {
     for round in 0..40_000 {
         // A value of a narrower type or the midpoint of two, and what lies next to it: a value is rounded once,
         // so a little above a midpoint is up, however little.
-        let narrow = if source == SourceType::F64 && round % 2 == 0 { F32 } else { BF16 };
+        let narrow = match (source, round % 3) {
+            (SourceType::F64, 0) => F32,
+            (_, 1) => F16,
+            _ => BF16,
+        };
         let word = random.below(narrow.infinity());
         let value = convert(word, narrow, kind);
         let half = 1 << (kind.fraction_bits - narrow.fraction_bits - 1);
@@ -73,6 +77,17 @@ fn nearest_rounds_once_to_even() {
         let list = sources(source);
         let values = Values::of(source, &list);
         let (mut brain, mut wide) = (vec![bf16::ONE; list.len()], vec![1.0f32; list.len()]);
+        let mut half = vec![f16::ONE; list.len()];
+        to_f16_nearest(values.source(), &mut half).unwrap();
+        for (&word, half) in list.iter().zip(half) {
+            let expected = match source {
+                SourceType::F16 => word,
+                // BF16 goes by way of binary32, which holds all of it, so that a NaN becomes quiet.
+                SourceType::Bf16 => convert(convert(word, BF16, F32), F32, F16),
+                _ => convert(word, source.kind(), F16),
+            };
+            assert_eq!(u64::from(half.to_bits()), expected, "{source:?} {word:x} to f16");
+        }
         to_bf16_nearest(values.source(), &mut brain).unwrap();
         to_f32_nearest(values.source(), &mut wide).unwrap();
         for ((&word, brain), wide) in list.iter().zip(brain).zip(wide) {
@@ -220,6 +235,9 @@ fn lengths_must_agree() {
             assert_eq!(to_bf16_nearest(values.source(), brain.get()), refusal);
             assert_eq!(to_bf16_exact(values.source(), brain.get()), refusal);
             brain.assert_untouched();
+            let mut half = Guarded::new(actual, f16::from_bits(0xa5a5));
+            assert_eq!(to_f16_nearest(values.source(), half.get()), refusal);
+            half.assert_untouched();
             let mut wide = Guarded::new(actual, 77.0f32);
             assert_eq!(to_f32_nearest(values.source(), wide.get()), refusal);
             assert_eq!(to_f32_exact(values.source(), wide.get()), refusal);

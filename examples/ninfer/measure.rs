@@ -26,6 +26,48 @@ pub struct Measure {
 
 const LANES: usize = 8;
 
+/// Sums of one row, element `i` in lane `i % LANES`.
+#[derive(Default)]
+struct Lanes {
+    error: [f64; LANES],
+    signal: [f64; LANES],
+    largest: [f64; LANES],
+}
+
+impl Lanes {
+    #[inline]
+    fn add(&mut self, lane: usize, value: f64, decoded: f32) {
+        let difference = value - f64::from(decoded);
+        self.error[lane] += difference * difference;
+        self.signal[lane] += value * value;
+        // Neither is a NaN, so this is the plain maximum.
+        let distance = difference.abs();
+        self.largest[lane] = if distance > self.largest[lane] { distance } else { self.largest[lane] };
+    }
+}
+
+/// How often each byte occurs. Equal bytes often follow one another, so neighbours count in tables of their own.
+fn byte_counts(bytes: &[u8]) -> [u64; 256] {
+    const TABLES: usize = 4;
+    let mut tables = [[0u32; 256]; TABLES];
+    let mut counts = [0u64; 256];
+    // A table of 32-bit counts takes far more than a block.
+    for piece in bytes.chunks(1 << 30) {
+        for group in piece.chunks(TABLES) {
+            for (table, &byte) in tables.iter_mut().zip(group) {
+                table[usize::from(byte)] += 1;
+            }
+        }
+        for table in &mut tables {
+            counts
+                .iter_mut()
+                .zip(&mut *table)
+                .for_each(|(total, count)| *total += u64::from(std::mem::take(count)));
+        }
+    }
+    counts
+}
+
 impl Measure {
     /// Adds the measure of the rows that follow.
     pub fn append(&mut self, next: &Self) {
@@ -75,19 +117,20 @@ impl Measure {
     ) {
         for ((row, values), decoded) in (first_row..).zip(values.chunks(columns)).zip(decoded.chunks(columns))
         {
-            let (mut error, mut signal, mut largest) = ([0.0; LANES], [0.0; LANES], [0.0f64; LANES]);
-            for (values, decoded) in values.chunks(LANES).zip(decoded.chunks(LANES)) {
-                for (lane, (value, &decoded)) in values.iter().zip(decoded).enumerate() {
-                    let value = exact(value);
-                    let difference = value - f64::from(decoded);
-                    error[lane] += difference * difference;
-                    signal[lane] += value * value;
-                    largest[lane] = largest[lane].max(difference.abs());
+            let mut lanes = Lanes::default();
+            let (groups, tail) = values.as_chunks::<LANES>();
+            let (decoded_groups, decoded_tail) = decoded.as_chunks::<LANES>();
+            for (values, decoded) in groups.iter().zip(decoded_groups) {
+                for lane in 0..LANES {
+                    lanes.add(lane, exact(&values[lane]), decoded[lane]);
                 }
             }
-            self.squared_error += error.iter().sum::<f64>();
-            self.squared_signal += signal.iter().sum::<f64>();
-            let largest = largest.into_iter().fold(0.0, f64::max);
+            for (lane, (value, &decoded)) in tail.iter().zip(decoded_tail).enumerate() {
+                lanes.add(lane, exact(value), decoded);
+            }
+            self.squared_error += lanes.error.iter().sum::<f64>();
+            self.squared_signal += lanes.signal.iter().sum::<f64>();
+            let largest = lanes.largest.into_iter().fold(0.0, f64::max);
             if largest > self.largest {
                 let is_largest =
                     |(value, &decoded): (&T, &f32)| (exact(value) - f64::from(decoded)).abs() == largest;
@@ -112,15 +155,13 @@ impl Measure {
     /// Counts signed codes of `bits` bits.
     pub fn add_signed_codes(&mut self, codes: &[i8], bits: u32) {
         let least = -(1i32 << (bits - 1));
-        let mut counts = [0u64; 256];
-        codes.iter().for_each(|&code| counts[code as u8 as usize] += 1);
+        let counts = byte_counts(bytemuck::cast_slice(codes));
         self.add_counts((least..-least).map(|code| counts[code as i8 as u8 as usize]));
     }
 
     /// Counts the words of E2M1 pairs.
     pub fn add_pairs(&mut self, codes: &[u8]) {
-        let mut counts = [0u64; 256];
-        codes.iter().for_each(|&pair| counts[pair as usize] += 1);
+        let counts = byte_counts(codes);
         let mut words = [0u64; 16];
         for (pair, count) in counts.into_iter().enumerate() {
             words[pair % 16] += count;
@@ -131,9 +172,7 @@ impl Measure {
 
     /// Counts 8-bit words.
     pub fn add_bytes(&mut self, codes: &[u8]) {
-        let mut counts = [0u64; 256];
-        codes.iter().for_each(|&word| counts[word as usize] += 1);
-        self.add_counts(counts.into_iter());
+        self.add_counts(byte_counts(codes).into_iter());
     }
 
     fn add_counts(&mut self, counts: impl ExactSizeIterator<Item = u64>) {

@@ -38,50 +38,63 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
     batches: usize,
     output: &mut Output<'_>,
 ) -> usize {
+    let rooms = output.rooms();
+    let batches = batches.min(rooms.batches);
     let Some(last) = batches.checked_sub(1) else { return 0 };
+    let bytes = batch_bytes(BITS);
     // SAFETY: there is a first batch.
     let mut scales = unsafe { batch_scales::<BITS, SOURCE>(source) };
     let mut batch = source;
-    let mut rooms = output.rooms();
-    let mut filled = 0;
+    let mut room = rooms.first;
+    // Two halves of a vector need their own alignment only; other payloads take the caches' way.
+    let streaming = output.streaming() && room.base.addr() % 16 == 0;
     let mut done = 0;
     while scales.finite {
-        if filled == rooms.batches {
-            // SAFETY: so many rooms were filled.
-            unsafe { output.commit(filled) };
-            rooms = output.rooms();
-            filled = 0;
-            if rooms.batches == 0 {
-                return done;
-            }
-        }
-        let room = rooms.first;
         // The last batch is looked at twice, which keeps the loop plain.
         let step = if done == last { 0 } else { BATCH * element_bytes(SOURCE) };
         // Where the compiler does not know what is in an array, it broadcasts straight from memory.
         let inverses = scales.inverse;
         let inverses = black_box(inverses_of(&inverses));
+        if streaming {
+            room.prefetch_narrow(bytes, matches!(BITS, 5 | 6));
+        }
         // SAFETY: `batch` is batch `done`, and `next` the one after it or the same. The room is one of the
-        // output's, and is filled.
+        // output's, and is filled. The base plane's place is a multiple of 16 bytes where it must be.
         unsafe {
             let next = batch.add(step);
             store_words::<BITS>(scales.words, room);
             scales = batch_scales::<BITS, SOURCE>(next);
             for pair in 0..BATCH / UNIT / 2 {
-                convert_pair::<BITS, SOURCE>(batch, pair, inverses, room);
+                convert_pair::<BITS, SOURCE>(batch, pair, inverses, room, streaming);
             }
-            rooms.first = room.next(batch_bytes(BITS));
+            room = room.next(bytes);
             batch = next;
         }
-        filled += 1;
         done += 1;
         if done == batches {
             break;
         }
     }
-    // SAFETY: so many rooms were filled.
-    unsafe { output.commit(filled) };
+    output.commit(done);
     done
+}
+
+/// Writes 32 bytes, past the caches or not.
+///
+/// # Safety
+/// They are ours to write. If streaming, `place` is a multiple of 16.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn store(place: *mut u8, streaming: bool, vector: __m256i) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if streaming {
+            _mm_stream_si128(place.cast(), _mm256_castsi256_si128(vector));
+            _mm_stream_si128(place.add(16).cast(), _mm256_extracti128_si256::<1>(vector));
+        } else {
+            _mm256_storeu_si256(place.cast(), vector);
+        }
+    }
 }
 
 fn inverses_of(vectors: &[__m256; 2]) -> &[f32; 16] {
@@ -274,7 +287,7 @@ unsafe fn codes_32<const BITS: u32, const SOURCE: u8>(from: *const u8, inverse: 
 /// Quantizes and packs units `2 * pair` and `2 * pair + 1`.
 ///
 /// # Safety
-/// The batch is readable, and the room is one of a batch of the format.
+/// The batch is readable, and the room is one of a batch of the format. If streaming, its base is a multiple of 16.
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
 unsafe fn convert_pair<const BITS: u32, const SOURCE: u8>(
@@ -282,6 +295,7 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8>(
     pair: usize,
     inverses: &[f32; 16],
     room: Room,
+    streaming: bool,
 ) {
     let half_bytes = UNIT / 2 * element_bytes(SOURCE);
     let inverse = |half: usize| {
@@ -294,7 +308,7 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8>(
         let half = |i: usize| codes_32::<BITS, SOURCE>(from.add(i * half_bytes), inverse(i));
         if BITS == 8 {
             for i in 0..4 {
-                _mm256_storeu_si256(room.base.add(128 * pair + 32 * i).cast(), half(i));
+                store(room.base.add(128 * pair + 32 * i), streaming, half(i));
             }
             return;
         }
@@ -306,7 +320,7 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8>(
                 _mm256_maddubs_epi16(low, _mm256_set1_epi16(0x1001))
             };
             let packed = _mm256_permute4x64_epi64::<0xd8>(_mm256_packus_epi16(nibbles(a), nibbles(b)));
-            _mm256_storeu_si256(room.base.add(64 * pair + 32 * unit).cast(), packed);
+            store(room.base.add(64 * pair + 32 * unit), streaming, packed);
             if BITS == 5 {
                 // Bit 4 of each byte goes to its bit 7.
                 let bits = [a, b].map(|codes| _mm256_movemask_epi8(_mm256_slli_epi16::<3>(codes)));

@@ -13,7 +13,7 @@
 use core::arch::x86_64::*;
 use core::hint::black_box;
 
-use super::output::{BATCH, Output, Room, batch_bytes};
+use super::output::{BATCH, Lines, Output, Room, batch_bytes};
 use super::quantize::{BF16, F16, F32, code_min, element_bytes};
 
 /// Weights of a unit.
@@ -54,24 +54,17 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
     batches: usize,
     output: &mut Output<'_>,
 ) -> usize {
+    let rooms = output.rooms();
+    let batches = batches.min(rooms.batches);
     let Some(last) = batches.checked_sub(1) else { return 0 };
+    let bytes = batch_bytes(BITS);
     // SAFETY: there is a first batch.
     let mut scales = unsafe { batch_scales::<BITS, SOURCE>(source) };
     let mut batch = source;
-    let mut rooms = output.rooms();
-    let mut filled = 0;
+    let mut room = rooms.first;
+    let mut stream = Stream { base: None, high: None };
     let mut done = 0;
     while scales.kind != Kind::Fault {
-        if filled == rooms.batches {
-            // SAFETY: so many rooms were filled.
-            unsafe { output.commit(filled) };
-            rooms = output.rooms();
-            filled = 0;
-            if rooms.batches == 0 {
-                return done;
-            }
-        }
-        let room = rooms.first;
         // The last batch is looked at twice, which keeps the loop plain.
         let step = if done == last { 0 } else { BATCH * element_bytes(SOURCE) };
         let kind = scales.kind;
@@ -85,36 +78,71 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
             store_words::<BITS>(scales.words, room);
             let good;
             if kind == Kind::Plain {
-                let mut least = _mm512_setzero_si512();
                 let p0 = pair_maxima::<BITS, SOURCE>(next, 0);
                 let p1 = pair_maxima::<BITS, SOURCE>(next, 1);
                 let p2 = pair_maxima::<BITS, SOURCE>(next, 2);
                 let p3 = pair_maxima::<BITS, SOURCE>(next, 3);
-                least = convert_pair::<BITS, SOURCE, false>(batch, 0, inverses, room, least);
+                let least = convert_half::<BITS, SOURCE, false>(batch, 0, inverses, room, &mut stream);
                 scales = find_scales::<BITS, SOURCE>([p0, p1, p2, p3]);
-                least = convert_pair::<BITS, SOURCE, false>(batch, 1, inverses, room, least);
-                least = convert_pair::<BITS, SOURCE, false>(batch, 2, inverses, room, least);
-                least = convert_pair::<BITS, SOURCE, false>(batch, 3, inverses, room, least);
+                let least_2 = convert_half::<BITS, SOURCE, false>(batch, 1, inverses, room, &mut stream);
+                let least = _mm512_min_epi8(least, least_2);
                 good = SOURCE != F32 || _mm512_cmpeq_epi8_mask(least, _mm512_set1_epi8(i8::MIN)) == 0;
             } else {
-                good = convert_clamped::<BITS, SOURCE>(batch, inverses, room);
+                (good, stream) = convert_clamped::<BITS, SOURCE>(batch, inverses, room, stream);
                 scales = batch_scales::<BITS, SOURCE>(next);
             }
             if !good {
                 break;
             }
-            rooms.first = room.next(batch_bytes(BITS));
-            filled += 1;
+            room = room.next(bytes);
             batch = next;
         }
         done += 1;
         if done == batches {
             break;
         }
+        if output.streaming() {
+            room.prefetch_narrow(bytes, BITS == 5);
+            if done == 1 {
+                // SAFETY: the first batch has filled more than 64 bytes before the room.
+                unsafe {
+                    stream.base = Some(Lines::after(room.base));
+                    if BITS == 6 {
+                        stream.high = Some(Lines::after(room.high));
+                    }
+                }
+            }
+        }
     }
-    // SAFETY: so many rooms were filled.
-    unsafe { output.commit(filled) };
+    for lines in [stream.base, stream.high].into_iter().flatten() {
+        // SAFETY: AVX-512 is there.
+        unsafe { lines.finish() };
+    }
+    output.commit(done);
     done
+}
+
+/// The planes that are written past the caches.
+#[derive(Clone, Copy)]
+struct Stream {
+    base: Option<Lines>,
+    high: Option<Lines>,
+}
+
+/// Writes 64 bytes: to a place in a room, or as the next of the lines, which is the same place.
+///
+/// # Safety
+/// The place has 64 bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vbmi")]
+unsafe fn store(place: *mut u8, lines: &mut Option<Lines>, vector: __m512i) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match lines {
+            Some(lines) => lines.push(vector),
+            None => _mm512_storeu_si512(place.cast(), vector),
+        }
+    }
 }
 
 fn inverses_of(vector: &__m512) -> &[f32; 16] {
@@ -150,14 +178,14 @@ unsafe fn convert_clamped<const BITS: u32, const SOURCE: u8>(
     batch: *const u8,
     inverses: &[f32; 16],
     room: Room,
-) -> bool {
-    let least = _mm512_setzero_si512();
-    for pair in 0..4 {
+    mut stream: Stream,
+) -> (bool, Stream) {
+    for half in 0..2 {
         // SAFETY: the caller's promise.
-        unsafe { convert_pair::<BITS, SOURCE, true>(batch, pair, inverses, room, least) };
+        unsafe { convert_half::<BITS, SOURCE, true>(batch, half, inverses, room, &mut stream) };
     }
     if SOURCE != F32 {
-        return true;
+        return (true, stream);
     }
     let mut greatest = _mm512_setzero_si512();
     for line in 0..BATCH / 16 {
@@ -165,7 +193,7 @@ unsafe fn convert_clamped<const BITS: u32, const SOURCE: u8>(
         let words = unsafe { load(batch.add(64 * line)) };
         greatest = _mm512_max_epu32(greatest, _mm512_and_si512(words, _mm512_set1_epi32(MAGNITUDE)));
     }
-    _mm512_cmpge_epu32_mask(greatest, _mm512_set1_epi32(0x7f80_0000)) == 0
+    (_mm512_cmpge_epu32_mask(greatest, _mm512_set1_epi32(0x7f80_0000)) == 0, stream)
 }
 
 /// # Safety
@@ -382,7 +410,34 @@ unsafe fn unit_codes<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
     if BITS == 8 { codes } else { _mm512_min_epi8(codes, _mm512_set1_epi8(-1 - code_min(BITS))) }
 }
 
-/// Quantizes and packs units `2 * pair` and `2 * pair + 1`, and takes the least of `least` and their codes.
+/// Quantizes and packs half of a batch, and returns the least codes of each lane.
+///
+/// # Safety
+/// The batch is readable, and the room is one of a batch of the format. So is what the stream comes to.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+unsafe fn convert_half<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
+    batch: *const u8,
+    half: usize,
+    inverses: &[f32; 16],
+    room: Room,
+    stream: &mut Stream,
+) -> __m512i {
+    // SAFETY: the caller's promise; a half is two pairs of units, and 64 high bytes of Q6.
+    unsafe {
+        let base = &mut stream.base;
+        let (least, high) = convert_pair::<BITS, SOURCE, CLAMP>(batch, 2 * half, inverses, room, base);
+        let (least_2, high_2) = convert_pair::<BITS, SOURCE, CLAMP>(batch, 2 * half + 1, inverses, room, base);
+        if BITS == 6 {
+            let high = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(high), high_2);
+            store(room.high.add(64 * half), &mut stream.high, high);
+        }
+        _mm512_min_epi8(least, least_2)
+    }
+}
+
+/// Quantizes and packs units `2 * pair` and `2 * pair + 1`; returns the least codes of each lane, and the high bytes
+/// of Q6.
 ///
 /// # Safety
 /// The batch is readable, and the room is one of a batch of the format.
@@ -393,8 +448,8 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
     pair: usize,
     inverses: &[f32; 16],
     room: Room,
-    least: __m512i,
-) -> __m512i {
+    lines: &mut Option<Lines>,
+) -> (__m512i, __m256i) {
     let unit_bytes = UNIT * element_bytes(SOURCE);
     let inverse = inverses;
     let ordered = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
@@ -407,9 +462,9 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
             let second =
                 unit_codes::<BITS, SOURCE, CLAMP>(unit.add(unit_bytes), [inverse[at + 2], inverse[at + 3]]);
             let base = room.base.add(128 * pair);
-            _mm512_storeu_si512(base.cast(), _mm512_permutexvar_epi32(ordered, first));
-            _mm512_storeu_si512(base.add(64).cast(), _mm512_permutexvar_epi32(ordered, second));
-            return _mm512_min_epi8(least, _mm512_min_epi8(first, second));
+            store(base, lines, _mm512_permutexvar_epi32(ordered, first));
+            store(base.add(64), lines, _mm512_permutexvar_epi32(ordered, second));
+            return (_mm512_min_epi8(first, second), _mm256_setzero_si256());
         }
         let first = unit_codes::<BITS, SOURCE, CLAMP>(unit, [inverse[2 * pair]; 2]);
         let second = unit_codes::<BITS, SOURCE, CLAMP>(unit.add(unit_bytes), [inverse[2 * pair + 1]; 2]);
@@ -425,7 +480,7 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
             27, 19, 11, 3, 26, 18, 10, 2, 25, 17, 9, 1, 24, 16, 8, 0,
         );
         let base = room.base.add(64 * pair);
-        _mm512_storeu_si512(base.cast(), _mm512_permutexvar_epi16(order, packed));
+        store(base, lines, _mm512_permutexvar_epi16(order, packed));
         if BITS == 5 {
             let bit = _mm512_set1_epi8(16);
             let first = _mm512_test_epi8_mask(_mm512_permutexvar_epi32(ordered, first), bit);
@@ -434,6 +489,7 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
             high.write_unaligned(first);
             high.add(1).write_unaligned(second);
         }
+        let mut high = _mm256_setzero_si256();
         if BITS == 6 {
             let bits = _mm512_set1_epi8(0x30);
             let by_4 = _mm512_set1_epi16(0x0401);
@@ -442,9 +498,8 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
                 |codes| _mm512_madd_epi16(_mm512_maddubs_epi16(_mm512_and_si512(codes, bits), by_4), by_16);
             // Dword `4k + j` is the high byte of lanes `16j + 4k..`, in bits 4 to 11.
             let both = _mm512_srli_epi16::<4>(_mm512_packus_epi32(four(first), four(second)));
-            let both = _mm512_permutexvar_epi16(order, both);
-            _mm256_storeu_si256(room.high.add(32 * pair).cast(), _mm512_cvtepi16_epi8(both));
+            high = _mm512_cvtepi16_epi8(_mm512_permutexvar_epi16(order, both));
         }
-        _mm512_min_epi8(least, _mm512_min_epi8(first, second))
+        (_mm512_min_epi8(first, second), high)
     }
 }

@@ -1,7 +1,7 @@
 //! The canonical quantizer on x86-64: rows to batches, for kernels that take batches.
 
 use super::mxcsr::DefaultMode;
-use super::output::{BATCH, Output, PlaneBytes, Staging};
+use super::output::{BATCH, Output, PlaneBytes, fence};
 use super::{avx2_quantize as avx2, avx512_quantize as avx512};
 use crate::backend::{Backend, Quantize};
 use crate::format::Format;
@@ -59,9 +59,7 @@ pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
         return 0;
     }
     let streaming = job.base.len() + job.high.len() + job.scales.len() >= STREAMING_BYTES;
-    let mut staging = Staging::NEW;
-    let staging = if streaming { Some(&mut staging) } else { None };
-    let mut output = Output::new(job.base, job.high, job.scales, batch, staging);
+    let mut output = Output::new(job.base, job.high, job.scales, batch, streaming);
     let _mode = DefaultMode::enter();
     let mut groups_done = 0;
     for row in 0..rows {
@@ -79,7 +77,9 @@ pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
             append(&mut output, padding, groups, [&[0; 3 * BASE_BYTES]; 3]);
         }
     }
-    output.finish();
+    if streaming {
+        fence();
+    }
     groups_done / physical_groups
 }
 
@@ -107,7 +107,7 @@ unsafe fn quantize_run(
     // The lanes beyond the row are zeros: they change no maximum, and their codes are zero as padding must be.
     let mut source = [0u8; 4 * BATCH];
     let (mut base, mut high, mut scales) = ([0; 512], [0; 128], [0; 32]);
-    let mut last = Output::new(&mut base, &mut high, &mut scales, output.batch(), None);
+    let mut last = Output::new(&mut base, &mut high, &mut scales, output.batch(), false);
     // SAFETY: `rest` elements follow the whole batches, and they are fewer than the staged ones, which are a batch.
     let done = unsafe {
         let from = first.add(batches * BATCH * bytes);

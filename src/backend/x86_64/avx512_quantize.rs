@@ -82,10 +82,17 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
                 let p1 = pair_maxima::<BITS, SOURCE>(next, 1);
                 let p2 = pair_maxima::<BITS, SOURCE>(next, 2);
                 let p3 = pair_maxima::<BITS, SOURCE>(next, 3);
-                let least = convert_half::<BITS, SOURCE, false>(batch, 0, inverses, room, &mut stream);
+                let c0 = convert_pair::<BITS, SOURCE, false>(batch, 0, inverses, room, &mut stream);
                 scales = find_scales::<BITS, SOURCE>([p0, p1, p2, p3]);
-                let least_2 = convert_half::<BITS, SOURCE, false>(batch, 1, inverses, room, &mut stream);
-                let least = _mm512_min_epi8(least, least_2);
+                let c1 = convert_pair::<BITS, SOURCE, false>(batch, 1, inverses, room, &mut stream);
+                store_high::<BITS>([c0, c1], 0, room, &mut stream);
+                let c2 = convert_pair::<BITS, SOURCE, false>(batch, 2, inverses, room, &mut stream);
+                let c3 = convert_pair::<BITS, SOURCE, false>(batch, 3, inverses, room, &mut stream);
+                store_high::<BITS>([c2, c3], 1, room, &mut stream);
+                let least = _mm512_min_epi8(
+                    _mm512_min_epi8(c0.least, c1.least),
+                    _mm512_min_epi8(c2.least, c3.least),
+                );
                 good = SOURCE != F32 || _mm512_cmpeq_epi8_mask(least, _mm512_set1_epi8(i8::MIN)) == 0;
             } else {
                 (good, stream) = convert_clamped::<BITS, SOURCE>(batch, inverses, room, stream);
@@ -182,7 +189,11 @@ unsafe fn convert_clamped<const BITS: u32, const SOURCE: u8>(
 ) -> (bool, Stream) {
     for half in 0..2 {
         // SAFETY: the caller's promise.
-        unsafe { convert_half::<BITS, SOURCE, true>(batch, half, inverses, room, &mut stream) };
+        unsafe {
+            let first = convert_pair::<BITS, SOURCE, true>(batch, 2 * half, inverses, room, &mut stream);
+            let second = convert_pair::<BITS, SOURCE, true>(batch, 2 * half + 1, inverses, room, &mut stream);
+            store_high::<BITS>([first, second], half, room, &mut stream);
+        }
     }
     if SOURCE != F32 {
         return (true, stream);
@@ -410,34 +421,29 @@ unsafe fn unit_codes<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
     if BITS == 8 { codes } else { _mm512_min_epi8(codes, _mm512_set1_epi8(-1 - code_min(BITS))) }
 }
 
-/// Quantizes and packs half of a batch, and returns the least codes of each lane.
+/// What two units leave behind: the least codes of each lane, and the high bytes of Q6.
+#[derive(Clone, Copy)]
+struct Converted {
+    least: __m512i,
+    high: __m256i,
+}
+
+/// Writes the high bytes of half of a batch of Q6.
 ///
 /// # Safety
-/// The batch is readable, and the room is one of a batch of the format. So is what the stream comes to.
+/// The room is one of a batch of the format. So is what the stream comes to.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-unsafe fn convert_half<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
-    batch: *const u8,
-    half: usize,
-    inverses: &[f32; 16],
-    room: Room,
-    stream: &mut Stream,
-) -> __m512i {
-    // SAFETY: the caller's promise; a half is two pairs of units, and 64 high bytes of Q6.
-    unsafe {
-        let base = &mut stream.base;
-        let (least, high) = convert_pair::<BITS, SOURCE, CLAMP>(batch, 2 * half, inverses, room, base);
-        let (least_2, high_2) = convert_pair::<BITS, SOURCE, CLAMP>(batch, 2 * half + 1, inverses, room, base);
-        if BITS == 6 {
-            let high = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(high), high_2);
-            store(room.high.add(64 * half), &mut stream.high, high);
-        }
-        _mm512_min_epi8(least, least_2)
+#[target_feature(enable = "avx512f,avx512vbmi")]
+unsafe fn store_high<const BITS: u32>(pairs: [Converted; 2], half: usize, room: Room, stream: &mut Stream) {
+    if BITS == 6 {
+        let [low, high] = pairs.map(|pair| pair.high);
+        let high = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+        // SAFETY: half of a batch has 64 high bytes of Q6.
+        unsafe { store(room.high.add(64 * half), &mut stream.high, high) };
     }
 }
 
-/// Quantizes and packs units `2 * pair` and `2 * pair + 1`; returns the least codes of each lane, and the high bytes
-/// of Q6.
+/// Quantizes units `2 * pair` and `2 * pair + 1`, and packs all but the high bytes of Q6.
 ///
 /// # Safety
 /// The batch is readable, and the room is one of a batch of the format.
@@ -448,8 +454,9 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
     pair: usize,
     inverses: &[f32; 16],
     room: Room,
-    lines: &mut Option<Lines>,
-) -> (__m512i, __m256i) {
+    stream: &mut Stream,
+) -> Converted {
+    let lines = &mut stream.base;
     let unit_bytes = UNIT * element_bytes(SOURCE);
     let inverse = inverses;
     let ordered = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
@@ -464,7 +471,7 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
             let base = room.base.add(128 * pair);
             store(base, lines, _mm512_permutexvar_epi32(ordered, first));
             store(base.add(64), lines, _mm512_permutexvar_epi32(ordered, second));
-            return (_mm512_min_epi8(first, second), _mm256_setzero_si256());
+            return Converted { least: _mm512_min_epi8(first, second), high: _mm256_setzero_si256() };
         }
         let first = unit_codes::<BITS, SOURCE, CLAMP>(unit, [inverse[2 * pair]; 2]);
         let second = unit_codes::<BITS, SOURCE, CLAMP>(unit.add(unit_bytes), [inverse[2 * pair + 1]; 2]);
@@ -500,6 +507,6 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
             let both = _mm512_srli_epi16::<4>(_mm512_packus_epi32(four(first), four(second)));
             high = _mm512_cvtepi16_epi8(_mm512_permutexvar_epi16(order, both));
         }
-        (_mm512_min_epi8(first, second), high)
+        Converted { least: _mm512_min_epi8(first, second), high }
     }
 }

@@ -421,11 +421,12 @@ unsafe fn unit_codes<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
     if BITS == 8 { codes } else { _mm512_min_epi8(codes, _mm512_set1_epi8(-1 - code_min(BITS))) }
 }
 
-/// What two units leave behind: the least codes of each lane, and the high bytes of Q6.
+/// What two units leave behind: the least codes of each lane, and the high bytes of Q6 as words: word `8k + j` of
+/// lanes `16j + 4k..` of the first unit, word `8k + 4 + j` of the second.
 #[derive(Clone, Copy)]
 struct Converted {
     least: __m512i,
-    high: __m256i,
+    high: __m512i,
 }
 
 /// Writes the high bytes of half of a batch of Q6.
@@ -433,11 +434,21 @@ struct Converted {
 /// # Safety
 /// The room is one of a batch of the format. So is what the stream comes to.
 #[inline]
-#[target_feature(enable = "avx512f,avx512vbmi")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 unsafe fn store_high<const BITS: u32>(pairs: [Converted; 2], half: usize, room: Room, stream: &mut Stream) {
     if BITS == 6 {
         let [low, high] = pairs.map(|pair| pair.high);
-        let high = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+        // Byte `16u + 4j + k` comes from byte `16k + 4u + j`.
+        #[rustfmt::skip]
+        const ORDER: [u8; 64] = [
+            0, 16, 32, 48, 1, 17, 33, 49, 2, 18, 34, 50, 3, 19, 35, 51,
+            4, 20, 36, 52, 5, 21, 37, 53, 6, 22, 38, 54, 7, 23, 39, 55,
+            8, 24, 40, 56, 9, 25, 41, 57, 10, 26, 42, 58, 11, 27, 43, 59,
+            12, 28, 44, 60, 13, 29, 45, 61, 14, 30, 46, 62, 15, 31, 47, 63,
+        ];
+        // SAFETY: the array is 64 bytes.
+        let order = unsafe { load(ORDER.as_ptr()) };
+        let high = _mm512_permutexvar_epi8(order, _mm512_packus_epi16(low, high));
         // SAFETY: half of a batch has 64 high bytes of Q6.
         unsafe { store(room.high.add(64 * half), &mut stream.high, high) };
     }
@@ -471,7 +482,7 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
             let base = room.base.add(128 * pair);
             store(base, lines, _mm512_permutexvar_epi32(ordered, first));
             store(base.add(64), lines, _mm512_permutexvar_epi32(ordered, second));
-            return Converted { least: _mm512_min_epi8(first, second), high: _mm256_setzero_si256() };
+            return Converted { least: _mm512_min_epi8(first, second), high: _mm512_setzero_si512() };
         }
         let first = unit_codes::<BITS, SOURCE, CLAMP>(unit, [inverse[2 * pair]; 2]);
         let second = unit_codes::<BITS, SOURCE, CLAMP>(unit.add(unit_bytes), [inverse[2 * pair + 1]; 2]);
@@ -496,7 +507,7 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
             high.write_unaligned(first);
             high.add(1).write_unaligned(second);
         }
-        let mut high = _mm256_setzero_si256();
+        let mut high = _mm512_setzero_si512();
         if BITS == 6 {
             let bits = _mm512_set1_epi8(0x30);
             let by_4 = _mm512_set1_epi16(0x0401);
@@ -504,8 +515,7 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
             let four =
                 |codes| _mm512_madd_epi16(_mm512_maddubs_epi16(_mm512_and_si512(codes, bits), by_4), by_16);
             // Dword `4k + j` is the high byte of lanes `16j + 4k..`, in bits 4 to 11.
-            let both = _mm512_srli_epi16::<4>(_mm512_packus_epi32(four(first), four(second)));
-            high = _mm512_cvtepi16_epi8(_mm512_permutexvar_epi16(order, both));
+            high = _mm512_srli_epi16::<4>(_mm512_packus_epi32(four(first), four(second)));
         }
         Converted { least: _mm512_min_epi8(first, second), high }
     }

@@ -85,7 +85,7 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
 /// They are ours to write. If streaming, `place` is a multiple of 16.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn store(place: *mut u8, streaming: bool, vector: __m256i) {
+pub(super) unsafe fn store(place: *mut u8, streaming: bool, vector: __m256i) {
     // SAFETY: the caller's promise.
     unsafe {
         if streaming {
@@ -106,7 +106,7 @@ fn inverses_of(vectors: &[__m256; 2]) -> &[f32; 16] {
 /// 32 bytes are readable.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn load(from: *const u8) -> __m256i {
+pub(super) unsafe fn load(from: *const u8) -> __m256i {
     // SAFETY: the caller's promise.
     unsafe { _mm256_loadu_si256(from.cast()) }
 }
@@ -164,7 +164,7 @@ fn fold(x: __m256i, y: __m256i) -> __m256i {
 /// Takes the dwords of the two halves in turn.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn in_order(x: __m256i) -> __m256i {
+pub(super) fn in_order(x: __m256i) -> __m256i {
     _mm256_permutevar8x32_epi32(x, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
 }
 
@@ -312,34 +312,47 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8>(
             }
             return;
         }
-        let mut quads = [_mm256_setzero_si256(); 2];
-        for (unit, quads) in quads.iter_mut().enumerate() {
-            let (a, b) = (half(2 * unit), half(2 * unit + 1));
-            let nibbles = |codes| {
-                let low = _mm256_and_si256(codes, _mm256_set1_epi8(15));
-                _mm256_maddubs_epi16(low, _mm256_set1_epi16(0x1001))
-            };
-            let packed = _mm256_permute4x64_epi64::<0xd8>(_mm256_packus_epi16(nibbles(a), nibbles(b)));
-            store(room.base.add(64 * pair + 32 * unit), streaming, packed);
-            if BITS == 5 {
-                // Bit 4 of each byte goes to its bit 7.
-                let bits = [a, b].map(|codes| _mm256_movemask_epi8(_mm256_slli_epi16::<3>(codes)));
-                room.high.add(16 * pair + 8 * unit).cast::<[i32; 2]>().write_unaligned(bits);
-            }
-            if BITS == 6 {
-                let four = |codes| {
-                    let bits = _mm256_and_si256(codes, _mm256_set1_epi8(0x30));
-                    let pairs = _mm256_maddubs_epi16(bits, _mm256_set1_epi16(0x0401));
-                    _mm256_madd_epi16(pairs, _mm256_set1_epi32(0x0010_0001))
-                };
-                // A dword is the high byte of four lanes, in bits 4 to 11.
-                *quads = _mm256_srli_epi16::<4>(_mm256_packus_epi32(four(a), four(b)));
-            }
-        }
+        let first = pack_unit::<BITS>([half(0), half(1)], 2 * pair, room, streaming);
+        let second = pack_unit::<BITS>([half(2), half(3)], 2 * pair + 1, room, streaming);
         if BITS == 6 {
-            let [first, second] = quads;
             let high = in_order(_mm256_packus_epi16(first, second));
             _mm256_storeu_si256(room.high.add(32 * pair).cast(), high);
         }
     }
+}
+
+/// Packs a unit's codes, 32 and 32, of Q4, Q5 or Q6; returns the high bytes of Q6 as words: of the first 16 lanes of
+/// each half, then of the others.
+///
+/// # Safety
+/// The room is one of a batch of the format. If streaming, its base is a multiple of 16.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn pack_unit<const BITS: u32>(
+    codes: [__m256i; 2],
+    unit: usize,
+    room: Room,
+    streaming: bool,
+) -> __m256i {
+    let [a, b] = codes.map(|codes| {
+        let low = _mm256_and_si256(codes, _mm256_set1_epi8(15));
+        _mm256_maddubs_epi16(low, _mm256_set1_epi16(0x1001))
+    });
+    let packed = _mm256_permute4x64_epi64::<0xd8>(_mm256_packus_epi16(a, b));
+    // SAFETY: a unit takes 32 base bytes, and 8 high bytes of Q5.
+    unsafe {
+        store(room.base.add(32 * unit), streaming, packed);
+        if BITS == 5 {
+            // Bit 4 of each byte goes to its bit 7.
+            let bits = codes.map(|codes| _mm256_movemask_epi8(_mm256_slli_epi16::<3>(codes)));
+            room.high.add(8 * unit).cast::<[i32; 2]>().write_unaligned(bits);
+        }
+    }
+    // A dword is the high byte of four lanes, in bits 4 to 11.
+    let [a, b] = codes.map(|codes| {
+        let bits = _mm256_and_si256(codes, _mm256_set1_epi8(0x30));
+        let pairs = _mm256_maddubs_epi16(bits, _mm256_set1_epi16(0x0401));
+        _mm256_madd_epi16(pairs, _mm256_set1_epi32(0x0010_0001))
+    });
+    _mm256_srli_epi16::<4>(_mm256_packus_epi32(a, b))
 }

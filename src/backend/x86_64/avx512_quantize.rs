@@ -62,7 +62,7 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
     let mut scales = unsafe { batch_scales::<BITS, SOURCE>(source) };
     let mut batch = source;
     let mut room = rooms.first;
-    let mut stream = Stream { base: None, high: None };
+    let mut stream = Stream::NONE;
     let mut done = 0;
     while scales.kind != Kind::Fault {
         // The last batch is looked at twice, which keeps the loop plain.
@@ -112,28 +112,54 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
             room.prefetch_narrow(bytes, BITS == 5);
             if done == 1 {
                 // SAFETY: the first batch has filled more than 64 bytes before the room.
-                unsafe {
-                    stream.base = Some(Lines::after(room.base));
-                    if BITS == 6 {
-                        stream.high = Some(Lines::after(room.high));
-                    }
-                }
+                unsafe { stream.begin::<BITS>(room) };
             }
         }
     }
-    for lines in [stream.base, stream.high].into_iter().flatten() {
-        // SAFETY: AVX-512 is there.
-        unsafe { lines.finish() };
-    }
+    // SAFETY: AVX-512 is there.
+    unsafe { stream.finish() };
     output.commit(done);
     done
 }
 
 /// The planes that are written past the caches.
 #[derive(Clone, Copy)]
-struct Stream {
-    base: Option<Lines>,
-    high: Option<Lines>,
+pub(super) struct Stream {
+    pub base: Option<Lines>,
+    pub high: Option<Lines>,
+}
+
+impl Stream {
+    pub(super) const NONE: Self = Self { base: None, high: None };
+
+    /// Begins with the room.
+    ///
+    /// # Safety
+    /// The processor has AVX-512 F and BW, and the batch before the room is written.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) unsafe fn begin<const BITS: u32>(&mut self, room: Room) {
+        // SAFETY: a batch takes more than 64 bytes of the base plane, and of Q6's high plane.
+        unsafe {
+            self.base = Some(Lines::after(room.base));
+            if BITS == 6 {
+                self.high = Some(Lines::after(room.high));
+            }
+        }
+    }
+
+    /// Writes what is left.
+    ///
+    /// # Safety
+    /// The processor has AVX-512 F.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn finish(&self) {
+        for lines in [self.base, self.high].into_iter().flatten() {
+            // SAFETY: the caller's promise.
+            unsafe { lines.finish() };
+        }
+    }
 }
 
 /// Writes 64 bytes: to a place in a room, or as the next of the lines, which is the same place.
@@ -142,7 +168,7 @@ struct Stream {
 /// The place has 64 bytes.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vbmi")]
-unsafe fn store(place: *mut u8, lines: &mut Option<Lines>, vector: __m512i) {
+pub(super) unsafe fn store(place: *mut u8, lines: &mut Option<Lines>, vector: __m512i) {
     // SAFETY: the caller's promise.
     unsafe {
         match lines {
@@ -509,14 +535,20 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
         }
         let mut high = _mm512_setzero_si512();
         if BITS == 6 {
-            let bits = _mm512_set1_epi8(0x30);
-            let by_4 = _mm512_set1_epi16(0x0401);
-            let by_16 = _mm512_set1_epi32(0x0010_0001);
-            let four =
-                |codes| _mm512_madd_epi16(_mm512_maddubs_epi16(_mm512_and_si512(codes, bits), by_4), by_16);
-            // Dword `4k + j` is the high byte of lanes `16j + 4k..`, in bits 4 to 11.
-            high = _mm512_srli_epi16::<4>(_mm512_packus_epi32(four(first), four(second)));
+            high = four_high(first, second);
         }
         Converted { least: _mm512_min_epi8(first, second), high }
     }
+}
+
+/// The high bytes of Q6 of each four neighbours, as words: in turn 128 bits of `first` and of `second`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(super) fn four_high(first: __m512i, second: __m512i) -> __m512i {
+    let four = |codes| {
+        let pairs = _mm512_maddubs_epi16(_mm512_and_si512(codes, _mm512_set1_epi8(0x30)), _mm512_set1_epi16(0x0401));
+        // In bits 4 to 11.
+        _mm512_madd_epi16(pairs, _mm512_set1_epi32(0x0010_0001))
+    };
+    _mm512_srli_epi16::<4>(_mm512_packus_epi32(four(first), four(second)))
 }

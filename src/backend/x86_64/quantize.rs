@@ -34,7 +34,7 @@ struct Elements {
 }
 
 /// Payloads from this size on are written past the caches.
-const STREAMING_BYTES: usize = 1 << 20;
+pub(super) const STREAMING_BYTES: usize = 1 << 20;
 
 /// Quantizes rows until one is at fault; see the contract in [`crate::backend`].
 pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
@@ -47,9 +47,7 @@ pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
     };
     let Some(kernel) = kernel(backend, job.format, &job.source) else { return 0 };
     let group = job.format.column_step() as usize;
-    let high = job.high_bytes;
-    let groups = BATCH / group;
-    let batch = PlaneBytes { base: groups * BASE_BYTES, high: groups * high, scales: groups * SCALE_BYTES };
+    let batch = batch_of(group, job.high_bytes);
     let physical_groups = job.columns.div_ceil(128) * 128 / group;
     // Rows without padding that follow one another are one long row.
     let merged = job.columns % 128 == 0 && job.stride == job.columns;
@@ -74,7 +72,7 @@ pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
         if !merged {
             let padding = physical_groups - logical_groups;
             groups_done += padding;
-            append(&mut output, padding, groups, [&[0; 3 * BASE_BYTES]; 3]);
+            append(&mut output, padding, BATCH / group, [&[0; 3 * BASE_BYTES]; 3]);
         }
     }
     if streaming {
@@ -122,8 +120,14 @@ unsafe fn quantize_run(
     groups_done + groups
 }
 
+/// Bytes that a batch takes, of groups of `group` weights with `high` high bytes each.
+pub(super) const fn batch_of(group: usize, high: usize) -> PlaneBytes {
+    let groups = BATCH / group;
+    PlaneBytes { base: groups * BASE_BYTES, high: groups * high, scales: groups * SCALE_BYTES }
+}
+
 /// Appends the first groups of a batch.
-fn append(output: &mut Output<'_>, groups: usize, batch_groups: usize, planes: [&[u8]; 3]) {
+pub(super) fn append(output: &mut Output<'_>, groups: usize, batch_groups: usize, planes: [&[u8]; 3]) {
     let PlaneBytes { base, high, scales } = output.batch();
     let [base_bytes, high_bytes, scale_bytes] = planes;
     let part = |batch_bytes: usize| ..batch_bytes / batch_groups * groups;

@@ -107,7 +107,8 @@ impl TensorMut<'_> {
             .zip(scales.chunks(at_least_one((ROWS as u64).wrapping_mul(groups as u64))));
         for (begin, (codes, scales)) in blocks.zip(words) {
             if !backend::scan(Scan::BlockScales, scales) {
-                for (row, (codes, scales)) in (begin..).zip(codes.chunks(code_row).zip(scales.chunks(groups))) {
+                for (row, (codes, scales)) in (begin..).zip(codes.chunks(code_row).zip(scales.chunks(groups)))
+                {
                     for (group, &word) in (0..).zip(scales) {
                         check::block_scale(row, group, word)?;
                         self.set_block_scale(row, group, word);

@@ -43,7 +43,7 @@ impl Type {
     fn with_source<R>(self, words: &[u32], offset: usize, run: impl FnOnce(Source<'_>) -> R) -> R {
         #[derive(Clone, Copy)]
         #[repr(align(64))]
-        struct Line([u8; 64]);
+        struct Line(#[expect(dead_code, reason = "read as bytes")] [u8; 64]);
         let bytes: Vec<u8> = match self {
             Self::F32 => words.iter().flat_map(|word| word.to_ne_bytes()).collect(),
             Self::Bf16 | Self::F16 => words.iter().flat_map(|word| (*word as u16).to_ne_bytes()).collect(),

@@ -18,7 +18,11 @@ fn words(format: Format, rows: usize, columns: usize, random: &mut Random) -> (V
     for _ in 0..rows {
         for column in 0..columns {
             if column % scheme.group as usize == 0 {
-                scales.push(if random.next() % 8 == 0 { 0 } else { (random.next() % 0x7bff + 1) as u16 });
+                scales.push(if random.next().is_multiple_of(8) {
+                    0
+                } else {
+                    (random.next() % 0x7bff + 1) as u16
+                });
             }
             let span = i32::from(scheme.code_max) - i32::from(scheme.code_min) + 1;
             let code = i32::from(scheme.code_min) + (random.next() % span as u32) as i32;
@@ -28,7 +32,15 @@ fn words(format: Format, rows: usize, columns: usize, random: &mut Random) -> (V
     (codes, scales)
 }
 
-fn compare(backend: Backend, format: Format, rows: usize, columns: usize, codes: &[i8], scales: &[u16], modulo: usize) {
+fn compare(
+    backend: Backend,
+    format: Format,
+    rows: usize,
+    columns: usize,
+    codes: &[i8],
+    scales: &[u16],
+    modulo: usize,
+) {
     let plan = Plan::new(format, Layout::RowSplitK128V1, &[rows as u64, columns as u64]).unwrap();
     let bytes = plan.payload_bytes() as usize;
     let words = Words::Grouped { codes, scales };
@@ -45,7 +57,9 @@ fn compare(backend: Backend, format: Format, rows: usize, columns: usize, codes:
             return;
         }
         Err(
-            Error::InvalidScale { row, .. } | Error::InvalidCode { row, .. } | Error::ZeroScaleNonzeroCode { row, .. },
+            Error::InvalidScale { row, .. }
+            | Error::InvalidCode { row, .. }
+            | Error::ZeroScaleNonzeroCode { row, .. },
         ) => row,
         Err(error) => panic!("{error}"),
     };
@@ -100,7 +114,12 @@ fn vector_backends_pack_every_row() {
                 let mut payload = vec![0; plan.payload_bytes() as usize];
                 let mut tensor = TensorMut::new(plan, &mut payload).unwrap();
                 let done = tensor.pack_grouped_rows(backend, 0, &codes, &scales);
-                assert_eq!(done, if cfg!(target_arch = "x86_64") { 3 } else { 0 }, "{} declined", backend.name());
+                assert_eq!(
+                    done,
+                    if cfg!(target_arch = "x86_64") { 3 } else { 0 },
+                    "{} declined",
+                    backend.name()
+                );
             }
         }
     }
@@ -161,7 +180,9 @@ fn nvfp4_scales_lie_where_the_formula_says() {
                 let legal = core::mem::replace(&mut scales[index], word);
                 let (row, group) = (index as u64 / groups, index as u64 % groups);
                 let result = pack(&mut payload, &scales);
-                assert!(matches!(result, Err(Error::InvalidScale { row: r, group: g, .. }) if (r, g) == (row, group)));
+                assert!(
+                    matches!(result, Err(Error::InvalidScale { row: r, group: g, .. }) if (r, g) == (row, group))
+                );
                 scales[index] = legal;
             }
         }

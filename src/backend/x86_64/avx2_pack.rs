@@ -24,7 +24,7 @@ pub(super) unsafe fn pack<const BITS: u32>(
     let batches = batches.min(rooms.batches);
     let bytes = batch_bytes(BITS);
     let mut room = rooms.first;
-    let streaming = output.streaming() && room.base.addr() % 16 == 0;
+    let streaming = output.streaming() && room.base.addr().is_multiple_of(16);
     let (words, codes_a_word) = if BITS == 8 { (16, 32) } else { (8, 64) };
     let mut done = 0;
     while done < batches {

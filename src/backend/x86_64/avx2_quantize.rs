@@ -47,7 +47,7 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
     let mut batch = source;
     let mut room = rooms.first;
     // Two halves of a vector need their own alignment only; other payloads take the caches' way.
-    let streaming = output.streaming() && room.base.addr() % 16 == 0;
+    let streaming = output.streaming() && room.base.addr().is_multiple_of(16);
     let mut done = 0;
     while scales.finite {
         // The last batch is looked at twice, which keeps the loop plain.

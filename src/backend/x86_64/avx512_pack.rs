@@ -162,7 +162,7 @@ unsafe fn zeros_are_zeros<const BITS: u32>(batch: *const u8, zero: u16) -> bool 
         let nonzero = _mm512_test_epi8_mask(codes, codes);
         let under_zero = if BITS == 8 {
             let bits = zero >> (2 * unit);
-            u64::from(bits & 1) * 0xffff_ffff | u64::from(bits >> 1 & 1) * (0xffff_ffff << 32)
+            (u64::from(bits & 1) * 0xffff_ffff) | (u64::from(bits >> 1 & 1) * (0xffff_ffff << 32))
         } else {
             u64::from(zero >> unit & 1).wrapping_neg()
         };

@@ -89,10 +89,8 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
                 let c2 = convert_pair::<BITS, SOURCE, false>(batch, 2, inverses, room, &mut stream);
                 let c3 = convert_pair::<BITS, SOURCE, false>(batch, 3, inverses, room, &mut stream);
                 store_high::<BITS>([c2, c3], 1, room, &mut stream);
-                let least = _mm512_min_epi8(
-                    _mm512_min_epi8(c0.least, c1.least),
-                    _mm512_min_epi8(c2.least, c3.least),
-                );
+                let least =
+                    _mm512_min_epi8(_mm512_min_epi8(c0.least, c1.least), _mm512_min_epi8(c2.least, c3.least));
                 good = SOURCE != F32 || _mm512_cmpeq_epi8_mask(least, _mm512_set1_epi8(i8::MIN)) == 0;
             } else {
                 (good, stream) = convert_clamped::<BITS, SOURCE>(batch, inverses, room, stream);
@@ -495,23 +493,23 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
 ) -> Converted {
     let lines = &mut stream.base;
     let unit_bytes = UNIT * element_bytes(SOURCE);
-    let inverse = inverses;
+    let inverse = |group: usize| inverses.get(group).copied().unwrap_or(0.0);
     let ordered = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     // SAFETY: both units lie in the batch. Each takes 64 base bytes of W8, else 32; 8 high bytes of Q5, 16 of Q6.
     unsafe {
         let unit = batch.add(2 * pair * unit_bytes);
         if BITS == 8 {
             let at = 4 * pair;
-            let first = unit_codes::<BITS, SOURCE, CLAMP>(unit, [inverse[at], inverse[at + 1]]);
+            let first = unit_codes::<BITS, SOURCE, CLAMP>(unit, [inverse(at), inverse(at + 1)]);
             let second =
-                unit_codes::<BITS, SOURCE, CLAMP>(unit.add(unit_bytes), [inverse[at + 2], inverse[at + 3]]);
+                unit_codes::<BITS, SOURCE, CLAMP>(unit.add(unit_bytes), [inverse(at + 2), inverse(at + 3)]);
             let base = room.base.add(128 * pair);
             store(base, lines, _mm512_permutexvar_epi32(ordered, first));
             store(base.add(64), lines, _mm512_permutexvar_epi32(ordered, second));
             return Converted { least: _mm512_min_epi8(first, second), high: _mm512_setzero_si512() };
         }
-        let first = unit_codes::<BITS, SOURCE, CLAMP>(unit, [inverse[2 * pair]; 2]);
-        let second = unit_codes::<BITS, SOURCE, CLAMP>(unit.add(unit_bytes), [inverse[2 * pair + 1]; 2]);
+        let first = unit_codes::<BITS, SOURCE, CLAMP>(unit, [inverse(2 * pair); 2]);
+        let second = unit_codes::<BITS, SOURCE, CLAMP>(unit.add(unit_bytes), [inverse(2 * pair + 1); 2]);
         let nibbles = _mm512_set1_epi8(15);
         let weights = _mm512_set1_epi16(0x1001);
         let low = _mm512_maddubs_epi16(_mm512_and_si512(first, nibbles), weights);
@@ -546,7 +544,8 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(super) fn four_high(first: __m512i, second: __m512i) -> __m512i {
     let four = |codes| {
-        let pairs = _mm512_maddubs_epi16(_mm512_and_si512(codes, _mm512_set1_epi8(0x30)), _mm512_set1_epi16(0x0401));
+        let pairs =
+            _mm512_maddubs_epi16(_mm512_and_si512(codes, _mm512_set1_epi8(0x30)), _mm512_set1_epi16(0x0401));
         // In bits 4 to 11.
         _mm512_madd_epi16(pairs, _mm512_set1_epi32(0x0010_0001))
     };

@@ -177,6 +177,7 @@ impl Lines {
         let part = place.addr() % LINE;
         // SAFETY: the caller's promise; `part < 64`.
         let (line, before) = unsafe { (place.sub(part), _mm512_loadu_si512(place.sub(LINE).cast())) };
+        #[expect(clippy::indexing_slicing, reason = "at compile time")]
         const COUNT: [u8; LINE] = {
             let mut count = [0; LINE];
             let mut i = 0;

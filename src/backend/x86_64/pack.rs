@@ -13,11 +13,11 @@ type Kernel = unsafe fn(*const u8, *const u8, usize, &mut Output<'_>) -> usize;
 pub(crate) fn pack_rows(backend: Backend, job: Pack<'_>) -> usize {
     // Scale words are copied as they lie in memory: x86-64 is little-endian.
     let Some(kernel) = kernel(backend, job.format) else { return 0 };
-    let group = job.format.column_step() as usize;
+    let group = (job.format.column_step() as usize).max(1);
     let batch = batch_of(group, job.high_bytes);
-    let physical_groups = job.columns.div_ceil(128) * 128 / group;
+    let physical_groups = (job.columns.div_ceil(128) * 128 / group).max(1);
     // Rows without padding are one long row.
-    let merged = job.columns % 128 == 0;
+    let merged = job.columns.is_multiple_of(128);
     let (rows, columns) = if merged { (1, job.rows * job.columns) } else { (job.rows, job.columns) };
     let logical_groups = columns.div_ceil(group);
     if rows * columns > job.codes.len() || rows * logical_groups > job.scale_words.len() {

@@ -46,11 +46,11 @@ pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
         Source::F64(_) => return crate::backend::portable_quantize::quantize_rows(job),
     };
     let Some(kernel) = kernel(backend, job.format, &job.source) else { return 0 };
-    let group = job.format.column_step() as usize;
+    let group = (job.format.column_step() as usize).max(1);
     let batch = batch_of(group, job.high_bytes);
-    let physical_groups = job.columns.div_ceil(128) * 128 / group;
+    let physical_groups = (job.columns.div_ceil(128) * 128 / group).max(1);
     // Rows without padding that follow one another are one long row.
-    let merged = job.columns % 128 == 0 && job.stride == job.columns;
+    let merged = job.columns.is_multiple_of(128) && job.stride == job.columns;
     let (rows, columns) = if merged { (1, job.rows * job.columns) } else { (job.rows, job.columns) };
     let logical_groups = columns.div_ceil(group);
     if rows == 0 || (rows - 1).checked_mul(job.stride).is_none_or(|start| start + columns > count) {

@@ -2,7 +2,7 @@
 //!
 //! Spec: tensor-formats §8.1 (what a producer must not emit), storage-layouts §2 to §5.
 
-use crate::backend::{self, LeWord, Stores};
+use crate::backend::{self, Backend, LeWord, Pack, Scan, Stores};
 use crate::check;
 use crate::columns::Columns;
 use crate::error::Error;
@@ -38,6 +38,11 @@ impl TensorMut<'_> {
     /// # Ok::<(), ninfer_codec::Error>(())
     /// ```
     pub fn pack(&mut self, words: Words<'_>) -> Result<(), Error> {
+        self.pack_with(Some(backend::active()), words)
+    }
+
+    /// Packs with a backend that the processor can run, or with none.
+    pub(crate) fn pack_with(&mut self, backend: Option<Backend>, words: Words<'_>) -> Result<(), Error> {
         let format = self.plan.format();
         let lengths = match (format, words) {
             (Format::Bf16, Words::Bf16(words)) => (words.len(), 0),
@@ -62,34 +67,25 @@ impl TensorMut<'_> {
                 Format::Q4G64F16S | Format::Q5G64F16S | Format::Q6G64F16S | Format::W8G32F16S,
                 Words::Grouped { codes, scales },
             ) => {
-                let codes = codes.chunks(at_least_one(plan.columns()));
-                let scales = scales.chunks(at_least_one(plan.logical_groups()));
-                for ((row, codes), scales) in rows.zip(codes).zip(scales) {
-                    self.pack_grouped_row(row, codes, scales)?;
-                }
+                self.pack_grouped(backend, codes, scales)?;
             }
             (Format::Nvfp4, Words::Nvfp4 { codes, scales, divisor }) => {
                 check::divisor(divisor)?;
-                let codes = codes.chunks(at_least_one(plan.codes().row_bytes));
-                let scales = scales.chunks(at_least_one(plan.logical_groups()));
-                for ((row, codes), scales) in rows.zip(codes).zip(scales) {
-                    for (group, &word) in (0..).zip(scales) {
-                        check::block_scale(row, group, word)?;
-                        self.set_block_scale(row, group, word);
-                    }
-                    copy(self.row_mut(row).codes, codes);
-                }
+                self.pack_nvfp4(codes, scales)?;
                 if let Some(bytes) = self.divisor.first_chunk_mut() {
                     *bytes = divisor.to_le_bytes();
                 }
             }
             (Format::Fp8E4M3FnRowBf16S, Words::Fp8Row { codes, scales }) => {
+                let stores = Stores::new(codes.len());
                 let codes = codes.chunks(at_least_one(plan.columns()));
                 for ((row, codes), &scale) in rows.zip(codes).zip(scales) {
                     check::row_scale(row, scale)?;
-                    check::fp8_codes(row, 0, codes, scale)?;
+                    if scale == 0 || !backend::scan(Scan::Fp8Codes, codes) {
+                        check::fp8_codes(row, 0, codes, scale)?;
+                    }
                     let target = self.row_mut(row);
-                    copy(target.codes, codes);
+                    backend::copy(target.codes, codes, &stores);
                     copy(target.scales, &scale.to_le_bytes());
                 }
             }
@@ -97,6 +93,91 @@ impl TensorMut<'_> {
         }
         self.clear_gaps();
         Ok(())
+    }
+
+    /// Packs NVFP4 codes and natural scales, 128 rows at a time; views begin and end at such blocks.
+    fn pack_nvfp4(&mut self, codes: &[u8], scales: &[u8]) -> Result<(), Error> {
+        const ROWS: usize = blockscale::TILE_ROWS as usize;
+        let code_row = at_least_one(self.plan.codes().row_bytes);
+        let groups = at_least_one(self.plan.logical_groups());
+        let stores = Stores::new(codes.len());
+        let blocks = (self.begin..self.end).step_by(ROWS);
+        let words = codes
+            .chunks(at_least_one((ROWS as u64).wrapping_mul(code_row as u64)))
+            .zip(scales.chunks(at_least_one((ROWS as u64).wrapping_mul(groups as u64))));
+        for (begin, (codes, scales)) in blocks.zip(words) {
+            if !backend::scan(Scan::BlockScales, scales) {
+                for (row, (codes, scales)) in (begin..).zip(codes.chunks(code_row).zip(scales.chunks(groups)))
+                {
+                    for (group, &word) in (0..).zip(scales) {
+                        check::block_scale(row, group, word)?;
+                        self.set_block_scale(row, group, word);
+                    }
+                    copy(self.row_mut(row).codes, codes);
+                }
+                continue;
+            }
+            let target = self.rest_mut(begin);
+            backend::copy(target.codes.get_mut(..codes.len()).unwrap_or_default(), codes, &stores);
+            blockscale::swizzle(scales, groups, target.scales.get_mut(..scales.len()).unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    fn pack_grouped(
+        &mut self,
+        backend: Option<Backend>,
+        mut codes: &[i8],
+        mut scales: &[u16],
+    ) -> Result<(), Error> {
+        let columns = self.plan.columns() as usize;
+        let groups = self.plan.logical_groups() as usize;
+        let mut row = self.begin;
+        while row < self.end {
+            let done = match backend {
+                Some(backend) => self.pack_grouped_rows(backend, row, codes, scales),
+                None => 0,
+            };
+            row = row.saturating_add(done as u64);
+            codes = codes.get(done.wrapping_mul(columns)..).unwrap_or(&[]);
+            scales = scales.get(done.wrapping_mul(groups)..).unwrap_or(&[]);
+            let (Some((own_codes, other_codes)), Some((own_scales, other_scales))) =
+                (codes.split_at_checked(columns), scales.split_at_checked(groups))
+            else {
+                break;
+            };
+            if row < self.end {
+                self.pack_grouped_row(row, own_codes, own_scales)?;
+                (codes, scales) = (other_codes, other_scales);
+                row += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Packs rows from `row` on with a backend, and returns how many it has done.
+    pub(crate) fn pack_grouped_rows(
+        &mut self,
+        backend: Backend,
+        row: u64,
+        codes: &[i8],
+        scale_words: &[u16],
+    ) -> usize {
+        let plan = self.plan;
+        let rows = (self.end - row) as usize;
+        let rest = self.rest_mut(row);
+        let job = Pack {
+            format: plan.format(),
+            codes,
+            scale_words,
+            rows,
+            columns: plan.columns() as usize,
+            high_bytes: plan.high_bytes_per_group(),
+            base: rest.codes,
+            high: rest.high,
+            scales: rest.scales,
+        };
+        backend::pack_rows(backend, job)
     }
 
     fn pack_grouped_row(&mut self, row: u64, codes: &[i8], scales: &[u16]) -> Result<(), Error> {
@@ -276,7 +357,15 @@ pub fn dequantize_row(
     Ok(())
 }
 
-fn store<T: Copy, const BYTES: usize>(bytes: &mut [u8], words: &[T], to_bytes: impl Fn(T) -> [u8; BYTES]) {
+fn store<T: bytemuck::NoUninit, const BYTES: usize>(
+    bytes: &mut [u8],
+    words: &[T],
+    to_bytes: impl Fn(T) -> [u8; BYTES],
+) {
+    if cfg!(target_endian = "little") {
+        backend::copy(bytes, bytemuck::cast_slice(words), &Stores::new(bytes.len()));
+        return;
+    }
     for (bytes, &word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
         *bytes = to_bytes(word);
     }

@@ -16,7 +16,7 @@ pub(super) const FORMATS: [Format; 4] =
 
 /// Column counts: 1, a group of W8 and of the others and their neighbours, the padding's 128, a kernel's batch of
 /// 512 and what a vector of it holds, and numbers that take several batches and a short one.
-const COLUMNS: [usize; 33] = [
+pub(super) const COLUMNS: [usize; 33] = [
     1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 95, 96, 127, 128, 129, 191, 192, 255, 256, 257, 511,
     512, 513, 640, 1023, 1024, 1025, 1536, 2880,
 ];
@@ -43,7 +43,7 @@ impl Type {
     fn with_source<R>(self, words: &[u32], offset: usize, run: impl FnOnce(Source<'_>) -> R) -> R {
         #[derive(Clone, Copy)]
         #[repr(align(64))]
-        struct Line([u8; 64]);
+        struct Line(#[expect(dead_code, reason = "read as bytes")] [u8; 64]);
         let bytes: Vec<u8> = match self {
             Self::F32 => words.iter().flat_map(|word| word.to_ne_bytes()).collect(),
             Self::Bf16 | Self::F16 => words.iter().flat_map(|word| (*word as u16).to_ne_bytes()).collect(),
@@ -79,7 +79,7 @@ fn takes(backend: Backend, _source: Type) -> bool {
 }
 
 /// A payload at any place modulo 64, with canaries on both sides.
-struct Dirty {
+pub(super) struct Dirty {
     memory: Vec<u8>,
     start: usize,
     len: usize,
@@ -88,17 +88,17 @@ struct Dirty {
 impl Dirty {
     const CANARY: usize = 64;
 
-    fn new(len: usize, modulo: usize) -> Self {
+    pub(super) fn new(len: usize, modulo: usize) -> Self {
         let memory = vec![0xa5; len + 64 + 2 * Self::CANARY];
         let start = memory[Self::CANARY..].as_ptr().align_offset(64) + Self::CANARY + modulo;
         Self { memory, start, len }
     }
 
-    fn payload(&mut self) -> &mut [u8] {
+    pub(super) fn payload(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..self.start + self.len]
     }
 
-    fn check_canaries(&self) {
+    pub(super) fn check_canaries(&self) {
         let outside = self.memory[..self.start].iter().chain(&self.memory[self.start + self.len..]);
         assert!(outside.copied().all(|byte| byte == 0xa5), "bytes outside the payload were written");
     }

@@ -13,6 +13,8 @@ mod encode_mode_tests;
 #[allow(unsafe_code)]
 mod encode_tests;
 pub(crate) mod nvfp4_tables;
+#[cfg(test)]
+mod pack_tests;
 mod portable;
 mod portable_quantize;
 mod run;
@@ -284,5 +286,37 @@ pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
         #[cfg(target_arch = "x86_64")]
         Backend::Avx2 | Backend::Avx512 => x86_64::quantize_rows(backend, job),
         _ => portable_quantize::quantize_rows(job),
+    }
+}
+
+/// Natural words to pack into the planes of a grouped tensor.
+pub(crate) struct Pack<'a> {
+    pub format: Format,
+    /// `columns` codes a row.
+    pub codes: &'a [i8],
+    /// One scale word a logical group.
+    pub scale_words: &'a [u16],
+    pub rows: usize,
+    pub columns: usize,
+    /// High bits a group.
+    pub high_bytes: usize,
+    /// The planes' bytes of these rows, padding included.
+    pub base: &'a mut [u8],
+    pub high: &'a mut [u8],
+    pub scales: &'a mut [u8],
+}
+
+/// Packs rows after checking their words, from the first on, and returns how many are complete.
+///
+/// It stops before a row with an illegal scale or code, or a code other than zero under a zero scale, or before any
+/// row if the backend declines. That row and those after it are unspecified then.
+pub(crate) fn pack_rows(backend: Backend, job: Pack<'_>) -> usize {
+    match backend {
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx2 | Backend::Avx512 => x86_64::pack_rows(backend, job),
+        _ => {
+            let _ = job;
+            0
+        }
     }
 }

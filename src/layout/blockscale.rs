@@ -76,3 +76,21 @@ pub const fn scale_offset(row: u64, group: u64, groups: u64) -> u64 {
     let in_tile = row % BAND_ROWS * 16 + row % TILE_ROWS / BAND_ROWS * TILE_GROUPS + group % TILE_GROUPS;
     tiles_before.wrapping_mul(TILE_BYTES).wrapping_add(in_tile)
 }
+
+/// Places the natural scale words of 128 rows, `groups` a row, a multiple of 4, in their tiles.
+///
+/// Four words of a row stay together, so the formula is that of whole fours. The rows are taken in the order of the
+/// bytes they go to.
+pub(crate) fn swizzle(natural: &[u8], groups: usize, tiles: &mut [u8]) {
+    const FOURS: usize = TILE_BYTES as usize / TILE_GROUPS as usize;
+    for four in 0..FOURS as u64 {
+        let bands = TILE_ROWS / BAND_ROWS;
+        let row = (four % bands * BAND_ROWS + four / bands) as usize;
+        let words = natural.get(row.wrapping_mul(groups)..).unwrap_or(&[]).as_chunks().0;
+        let places = tiles.as_chunks_mut().0.iter_mut().skip(four as usize).step_by(FOURS);
+        for (place, words) in places.zip(words) {
+            let place: &mut [u8; TILE_GROUPS as usize] = place;
+            *place = *words;
+        }
+    }
+}

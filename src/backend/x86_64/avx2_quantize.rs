@@ -38,50 +38,63 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
     batches: usize,
     output: &mut Output<'_>,
 ) -> usize {
+    let rooms = output.rooms();
+    let batches = batches.min(rooms.batches);
     let Some(last) = batches.checked_sub(1) else { return 0 };
+    let bytes = batch_bytes(BITS);
     // SAFETY: there is a first batch.
     let mut scales = unsafe { batch_scales::<BITS, SOURCE>(source) };
     let mut batch = source;
-    let mut rooms = output.rooms();
-    let mut filled = 0;
+    let mut room = rooms.first;
+    // Two halves of a vector need their own alignment only; other payloads take the caches' way.
+    let streaming = output.streaming() && room.base.addr().is_multiple_of(16);
     let mut done = 0;
     while scales.finite {
-        if filled == rooms.batches {
-            // SAFETY: so many rooms were filled.
-            unsafe { output.commit(filled) };
-            rooms = output.rooms();
-            filled = 0;
-            if rooms.batches == 0 {
-                return done;
-            }
-        }
-        let room = rooms.first;
         // The last batch is looked at twice, which keeps the loop plain.
         let step = if done == last { 0 } else { BATCH * element_bytes(SOURCE) };
         // Where the compiler does not know what is in an array, it broadcasts straight from memory.
         let inverses = scales.inverse;
         let inverses = black_box(inverses_of(&inverses));
+        if streaming {
+            room.prefetch_narrow(bytes, matches!(BITS, 5 | 6));
+        }
         // SAFETY: `batch` is batch `done`, and `next` the one after it or the same. The room is one of the
-        // output's, and is filled.
+        // output's, and is filled. The base plane's place is a multiple of 16 bytes where it must be.
         unsafe {
             let next = batch.add(step);
             store_words::<BITS>(scales.words, room);
             scales = batch_scales::<BITS, SOURCE>(next);
             for pair in 0..BATCH / UNIT / 2 {
-                convert_pair::<BITS, SOURCE>(batch, pair, inverses, room);
+                convert_pair::<BITS, SOURCE>(batch, pair, inverses, room, streaming);
             }
-            rooms.first = room.next(batch_bytes(BITS));
+            room = room.next(bytes);
             batch = next;
         }
-        filled += 1;
         done += 1;
         if done == batches {
             break;
         }
     }
-    // SAFETY: so many rooms were filled.
-    unsafe { output.commit(filled) };
+    output.commit(done);
     done
+}
+
+/// Writes 32 bytes, past the caches or not.
+///
+/// # Safety
+/// They are ours to write. If streaming, `place` is a multiple of 16.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn store(place: *mut u8, streaming: bool, vector: __m256i) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if streaming {
+            _mm_stream_si128(place.cast(), _mm256_castsi256_si128(vector));
+            _mm_stream_si128(place.add(16).cast(), _mm256_extracti128_si256::<1>(vector));
+        } else {
+            _mm256_storeu_si256(place.cast(), vector);
+        }
+    }
 }
 
 fn inverses_of(vectors: &[__m256; 2]) -> &[f32; 16] {
@@ -93,7 +106,7 @@ fn inverses_of(vectors: &[__m256; 2]) -> &[f32; 16] {
 /// 32 bytes are readable.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn load(from: *const u8) -> __m256i {
+pub(super) unsafe fn load(from: *const u8) -> __m256i {
     // SAFETY: the caller's promise.
     unsafe { _mm256_loadu_si256(from.cast()) }
 }
@@ -151,7 +164,7 @@ fn fold(x: __m256i, y: __m256i) -> __m256i {
 /// Takes the dwords of the two halves in turn.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn in_order(x: __m256i) -> __m256i {
+pub(super) fn in_order(x: __m256i) -> __m256i {
     _mm256_permutevar8x32_epi32(x, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
 }
 
@@ -274,7 +287,7 @@ unsafe fn codes_32<const BITS: u32, const SOURCE: u8>(from: *const u8, inverse: 
 /// Quantizes and packs units `2 * pair` and `2 * pair + 1`.
 ///
 /// # Safety
-/// The batch is readable, and the room is one of a batch of the format.
+/// The batch is readable, and the room is one of a batch of the format. If streaming, its base is a multiple of 16.
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
 unsafe fn convert_pair<const BITS: u32, const SOURCE: u8>(
@@ -282,6 +295,7 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8>(
     pair: usize,
     inverses: &[f32; 16],
     room: Room,
+    streaming: bool,
 ) {
     let half_bytes = UNIT / 2 * element_bytes(SOURCE);
     let inverse = |half: usize| {
@@ -294,38 +308,51 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8>(
         let half = |i: usize| codes_32::<BITS, SOURCE>(from.add(i * half_bytes), inverse(i));
         if BITS == 8 {
             for i in 0..4 {
-                _mm256_storeu_si256(room.base.add(128 * pair + 32 * i).cast(), half(i));
+                store(room.base.add(128 * pair + 32 * i), streaming, half(i));
             }
             return;
         }
-        let mut quads = [_mm256_setzero_si256(); 2];
-        for (unit, quads) in quads.iter_mut().enumerate() {
-            let (a, b) = (half(2 * unit), half(2 * unit + 1));
-            let nibbles = |codes| {
-                let low = _mm256_and_si256(codes, _mm256_set1_epi8(15));
-                _mm256_maddubs_epi16(low, _mm256_set1_epi16(0x1001))
-            };
-            let packed = _mm256_permute4x64_epi64::<0xd8>(_mm256_packus_epi16(nibbles(a), nibbles(b)));
-            _mm256_storeu_si256(room.base.add(64 * pair + 32 * unit).cast(), packed);
-            if BITS == 5 {
-                // Bit 4 of each byte goes to its bit 7.
-                let bits = [a, b].map(|codes| _mm256_movemask_epi8(_mm256_slli_epi16::<3>(codes)));
-                room.high.add(16 * pair + 8 * unit).cast::<[i32; 2]>().write_unaligned(bits);
-            }
-            if BITS == 6 {
-                let four = |codes| {
-                    let bits = _mm256_and_si256(codes, _mm256_set1_epi8(0x30));
-                    let pairs = _mm256_maddubs_epi16(bits, _mm256_set1_epi16(0x0401));
-                    _mm256_madd_epi16(pairs, _mm256_set1_epi32(0x0010_0001))
-                };
-                // A dword is the high byte of four lanes, in bits 4 to 11.
-                *quads = _mm256_srli_epi16::<4>(_mm256_packus_epi32(four(a), four(b)));
-            }
-        }
+        let first = pack_unit::<BITS>([half(0), half(1)], 2 * pair, room, streaming);
+        let second = pack_unit::<BITS>([half(2), half(3)], 2 * pair + 1, room, streaming);
         if BITS == 6 {
-            let [first, second] = quads;
             let high = in_order(_mm256_packus_epi16(first, second));
             _mm256_storeu_si256(room.high.add(32 * pair).cast(), high);
         }
     }
+}
+
+/// Packs a unit's codes, 32 and 32, of Q4, Q5 or Q6; returns the high bytes of Q6 as words: of the first 16 lanes of
+/// each half, then of the others.
+///
+/// # Safety
+/// The room is one of a batch of the format. If streaming, its base is a multiple of 16.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn pack_unit<const BITS: u32>(
+    codes: [__m256i; 2],
+    unit: usize,
+    room: Room,
+    streaming: bool,
+) -> __m256i {
+    let [a, b] = codes.map(|codes| {
+        let low = _mm256_and_si256(codes, _mm256_set1_epi8(15));
+        _mm256_maddubs_epi16(low, _mm256_set1_epi16(0x1001))
+    });
+    let packed = _mm256_permute4x64_epi64::<0xd8>(_mm256_packus_epi16(a, b));
+    // SAFETY: a unit takes 32 base bytes, and 8 high bytes of Q5.
+    unsafe {
+        store(room.base.add(32 * unit), streaming, packed);
+        if BITS == 5 {
+            // Bit 4 of each byte goes to its bit 7.
+            let bits = codes.map(|codes| _mm256_movemask_epi8(_mm256_slli_epi16::<3>(codes)));
+            room.high.add(8 * unit).cast::<[i32; 2]>().write_unaligned(bits);
+        }
+    }
+    // A dword is the high byte of four lanes, in bits 4 to 11.
+    let [a, b] = codes.map(|codes| {
+        let bits = _mm256_and_si256(codes, _mm256_set1_epi8(0x30));
+        let pairs = _mm256_maddubs_epi16(bits, _mm256_set1_epi16(0x0401));
+        _mm256_madd_epi16(pairs, _mm256_set1_epi32(0x0010_0001))
+    });
+    _mm256_srli_epi16::<4>(_mm256_packus_epi32(a, b))
 }

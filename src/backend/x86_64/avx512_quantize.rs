@@ -13,7 +13,7 @@
 use core::arch::x86_64::*;
 use core::hint::black_box;
 
-use super::output::{BATCH, Output, Room, batch_bytes};
+use super::output::{BATCH, Lines, Output, Room, batch_bytes};
 use super::quantize::{BF16, F16, F32, code_min, element_bytes};
 
 /// Weights of a unit.
@@ -54,24 +54,17 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
     batches: usize,
     output: &mut Output<'_>,
 ) -> usize {
+    let rooms = output.rooms();
+    let batches = batches.min(rooms.batches);
     let Some(last) = batches.checked_sub(1) else { return 0 };
+    let bytes = batch_bytes(BITS);
     // SAFETY: there is a first batch.
     let mut scales = unsafe { batch_scales::<BITS, SOURCE>(source) };
     let mut batch = source;
-    let mut rooms = output.rooms();
-    let mut filled = 0;
+    let mut room = rooms.first;
+    let mut stream = Stream::NONE;
     let mut done = 0;
     while scales.kind != Kind::Fault {
-        if filled == rooms.batches {
-            // SAFETY: so many rooms were filled.
-            unsafe { output.commit(filled) };
-            rooms = output.rooms();
-            filled = 0;
-            if rooms.batches == 0 {
-                return done;
-            }
-        }
-        let room = rooms.first;
         // The last batch is looked at twice, which keeps the loop plain.
         let step = if done == last { 0 } else { BATCH * element_bytes(SOURCE) };
         let kind = scales.kind;
@@ -85,36 +78,102 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
             store_words::<BITS>(scales.words, room);
             let good;
             if kind == Kind::Plain {
-                let mut least = _mm512_setzero_si512();
                 let p0 = pair_maxima::<BITS, SOURCE>(next, 0);
                 let p1 = pair_maxima::<BITS, SOURCE>(next, 1);
                 let p2 = pair_maxima::<BITS, SOURCE>(next, 2);
                 let p3 = pair_maxima::<BITS, SOURCE>(next, 3);
-                least = convert_pair::<BITS, SOURCE, false>(batch, 0, inverses, room, least);
+                let c0 = convert_pair::<BITS, SOURCE, false>(batch, 0, inverses, room, &mut stream);
                 scales = find_scales::<BITS, SOURCE>([p0, p1, p2, p3]);
-                least = convert_pair::<BITS, SOURCE, false>(batch, 1, inverses, room, least);
-                least = convert_pair::<BITS, SOURCE, false>(batch, 2, inverses, room, least);
-                least = convert_pair::<BITS, SOURCE, false>(batch, 3, inverses, room, least);
+                let c1 = convert_pair::<BITS, SOURCE, false>(batch, 1, inverses, room, &mut stream);
+                store_high::<BITS>([c0, c1], 0, room, &mut stream);
+                let c2 = convert_pair::<BITS, SOURCE, false>(batch, 2, inverses, room, &mut stream);
+                let c3 = convert_pair::<BITS, SOURCE, false>(batch, 3, inverses, room, &mut stream);
+                store_high::<BITS>([c2, c3], 1, room, &mut stream);
+                let least =
+                    _mm512_min_epi8(_mm512_min_epi8(c0.least, c1.least), _mm512_min_epi8(c2.least, c3.least));
                 good = SOURCE != F32 || _mm512_cmpeq_epi8_mask(least, _mm512_set1_epi8(i8::MIN)) == 0;
             } else {
-                good = convert_clamped::<BITS, SOURCE>(batch, inverses, room);
+                (good, stream) = convert_clamped::<BITS, SOURCE>(batch, inverses, room, stream);
                 scales = batch_scales::<BITS, SOURCE>(next);
             }
             if !good {
                 break;
             }
-            rooms.first = room.next(batch_bytes(BITS));
-            filled += 1;
+            room = room.next(bytes);
             batch = next;
         }
         done += 1;
         if done == batches {
             break;
         }
+        if output.streaming() {
+            room.prefetch_narrow(bytes, BITS == 5);
+            if done == 1 {
+                // SAFETY: the first batch has filled more than 64 bytes before the room.
+                unsafe { stream.begin::<BITS>(room) };
+            }
+        }
     }
-    // SAFETY: so many rooms were filled.
-    unsafe { output.commit(filled) };
+    // SAFETY: AVX-512 is there.
+    unsafe { stream.finish() };
+    output.commit(done);
     done
+}
+
+/// The planes that are written past the caches.
+#[derive(Clone, Copy)]
+pub(super) struct Stream {
+    pub base: Option<Lines>,
+    pub high: Option<Lines>,
+}
+
+impl Stream {
+    pub(super) const NONE: Self = Self { base: None, high: None };
+
+    /// Begins with the room.
+    ///
+    /// # Safety
+    /// The processor has AVX-512 F and BW, and the batch before the room is written.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) unsafe fn begin<const BITS: u32>(&mut self, room: Room) {
+        // SAFETY: a batch takes more than 64 bytes of the base plane, and of Q6's high plane.
+        unsafe {
+            self.base = Some(Lines::after(room.base));
+            if BITS == 6 {
+                self.high = Some(Lines::after(room.high));
+            }
+        }
+    }
+
+    /// Writes what is left.
+    ///
+    /// # Safety
+    /// The processor has AVX-512 F.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn finish(&self) {
+        for lines in [self.base, self.high].into_iter().flatten() {
+            // SAFETY: the caller's promise.
+            unsafe { lines.finish() };
+        }
+    }
+}
+
+/// Writes 64 bytes: to a place in a room, or as the next of the lines, which is the same place.
+///
+/// # Safety
+/// The place has 64 bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vbmi")]
+pub(super) unsafe fn store(place: *mut u8, lines: &mut Option<Lines>, vector: __m512i) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match lines {
+            Some(lines) => lines.push(vector),
+            None => _mm512_storeu_si512(place.cast(), vector),
+        }
+    }
 }
 
 fn inverses_of(vector: &__m512) -> &[f32; 16] {
@@ -150,14 +209,18 @@ unsafe fn convert_clamped<const BITS: u32, const SOURCE: u8>(
     batch: *const u8,
     inverses: &[f32; 16],
     room: Room,
-) -> bool {
-    let least = _mm512_setzero_si512();
-    for pair in 0..4 {
+    mut stream: Stream,
+) -> (bool, Stream) {
+    for half in 0..2 {
         // SAFETY: the caller's promise.
-        unsafe { convert_pair::<BITS, SOURCE, true>(batch, pair, inverses, room, least) };
+        unsafe {
+            let first = convert_pair::<BITS, SOURCE, true>(batch, 2 * half, inverses, room, &mut stream);
+            let second = convert_pair::<BITS, SOURCE, true>(batch, 2 * half + 1, inverses, room, &mut stream);
+            store_high::<BITS>([first, second], half, room, &mut stream);
+        }
     }
     if SOURCE != F32 {
-        return true;
+        return (true, stream);
     }
     let mut greatest = _mm512_setzero_si512();
     for line in 0..BATCH / 16 {
@@ -165,7 +228,7 @@ unsafe fn convert_clamped<const BITS: u32, const SOURCE: u8>(
         let words = unsafe { load(batch.add(64 * line)) };
         greatest = _mm512_max_epu32(greatest, _mm512_and_si512(words, _mm512_set1_epi32(MAGNITUDE)));
     }
-    _mm512_cmpge_epu32_mask(greatest, _mm512_set1_epi32(0x7f80_0000)) == 0
+    (_mm512_cmpge_epu32_mask(greatest, _mm512_set1_epi32(0x7f80_0000)) == 0, stream)
 }
 
 /// # Safety
@@ -382,7 +445,40 @@ unsafe fn unit_codes<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
     if BITS == 8 { codes } else { _mm512_min_epi8(codes, _mm512_set1_epi8(-1 - code_min(BITS))) }
 }
 
-/// Quantizes and packs units `2 * pair` and `2 * pair + 1`, and takes the least of `least` and their codes.
+/// What two units leave behind: the least codes of each lane, and the high bytes of Q6 as words: word `8k + j` of
+/// lanes `16j + 4k..` of the first unit, word `8k + 4 + j` of the second.
+#[derive(Clone, Copy)]
+struct Converted {
+    least: __m512i,
+    high: __m512i,
+}
+
+/// Writes the high bytes of half of a batch of Q6.
+///
+/// # Safety
+/// The room is one of a batch of the format. So is what the stream comes to.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+unsafe fn store_high<const BITS: u32>(pairs: [Converted; 2], half: usize, room: Room, stream: &mut Stream) {
+    if BITS == 6 {
+        let [low, high] = pairs.map(|pair| pair.high);
+        // Byte `16u + 4j + k` comes from byte `16k + 4u + j`.
+        #[rustfmt::skip]
+        const ORDER: [u8; 64] = [
+            0, 16, 32, 48, 1, 17, 33, 49, 2, 18, 34, 50, 3, 19, 35, 51,
+            4, 20, 36, 52, 5, 21, 37, 53, 6, 22, 38, 54, 7, 23, 39, 55,
+            8, 24, 40, 56, 9, 25, 41, 57, 10, 26, 42, 58, 11, 27, 43, 59,
+            12, 28, 44, 60, 13, 29, 45, 61, 14, 30, 46, 62, 15, 31, 47, 63,
+        ];
+        // SAFETY: the array is 64 bytes.
+        let order = unsafe { load(ORDER.as_ptr()) };
+        let high = _mm512_permutexvar_epi8(order, _mm512_packus_epi16(low, high));
+        // SAFETY: half of a batch has 64 high bytes of Q6.
+        unsafe { store(room.high.add(64 * half), &mut stream.high, high) };
+    }
+}
+
+/// Quantizes units `2 * pair` and `2 * pair + 1`, and packs all but the high bytes of Q6.
 ///
 /// # Safety
 /// The batch is readable, and the room is one of a batch of the format.
@@ -393,26 +489,27 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
     pair: usize,
     inverses: &[f32; 16],
     room: Room,
-    least: __m512i,
-) -> __m512i {
+    stream: &mut Stream,
+) -> Converted {
+    let lines = &mut stream.base;
     let unit_bytes = UNIT * element_bytes(SOURCE);
-    let inverse = inverses;
+    let inverse = |group: usize| inverses.get(group).copied().unwrap_or(0.0);
     let ordered = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     // SAFETY: both units lie in the batch. Each takes 64 base bytes of W8, else 32; 8 high bytes of Q5, 16 of Q6.
     unsafe {
         let unit = batch.add(2 * pair * unit_bytes);
         if BITS == 8 {
             let at = 4 * pair;
-            let first = unit_codes::<BITS, SOURCE, CLAMP>(unit, [inverse[at], inverse[at + 1]]);
+            let first = unit_codes::<BITS, SOURCE, CLAMP>(unit, [inverse(at), inverse(at + 1)]);
             let second =
-                unit_codes::<BITS, SOURCE, CLAMP>(unit.add(unit_bytes), [inverse[at + 2], inverse[at + 3]]);
+                unit_codes::<BITS, SOURCE, CLAMP>(unit.add(unit_bytes), [inverse(at + 2), inverse(at + 3)]);
             let base = room.base.add(128 * pair);
-            _mm512_storeu_si512(base.cast(), _mm512_permutexvar_epi32(ordered, first));
-            _mm512_storeu_si512(base.add(64).cast(), _mm512_permutexvar_epi32(ordered, second));
-            return _mm512_min_epi8(least, _mm512_min_epi8(first, second));
+            store(base, lines, _mm512_permutexvar_epi32(ordered, first));
+            store(base.add(64), lines, _mm512_permutexvar_epi32(ordered, second));
+            return Converted { least: _mm512_min_epi8(first, second), high: _mm512_setzero_si512() };
         }
-        let first = unit_codes::<BITS, SOURCE, CLAMP>(unit, [inverse[2 * pair]; 2]);
-        let second = unit_codes::<BITS, SOURCE, CLAMP>(unit.add(unit_bytes), [inverse[2 * pair + 1]; 2]);
+        let first = unit_codes::<BITS, SOURCE, CLAMP>(unit, [inverse(2 * pair); 2]);
+        let second = unit_codes::<BITS, SOURCE, CLAMP>(unit.add(unit_bytes), [inverse(2 * pair + 1); 2]);
         let nibbles = _mm512_set1_epi8(15);
         let weights = _mm512_set1_epi16(0x1001);
         let low = _mm512_maddubs_epi16(_mm512_and_si512(first, nibbles), weights);
@@ -425,7 +522,7 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
             27, 19, 11, 3, 26, 18, 10, 2, 25, 17, 9, 1, 24, 16, 8, 0,
         );
         let base = room.base.add(64 * pair);
-        _mm512_storeu_si512(base.cast(), _mm512_permutexvar_epi16(order, packed));
+        store(base, lines, _mm512_permutexvar_epi16(order, packed));
         if BITS == 5 {
             let bit = _mm512_set1_epi8(16);
             let first = _mm512_test_epi8_mask(_mm512_permutexvar_epi32(ordered, first), bit);
@@ -434,17 +531,23 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
             high.write_unaligned(first);
             high.add(1).write_unaligned(second);
         }
+        let mut high = _mm512_setzero_si512();
         if BITS == 6 {
-            let bits = _mm512_set1_epi8(0x30);
-            let by_4 = _mm512_set1_epi16(0x0401);
-            let by_16 = _mm512_set1_epi32(0x0010_0001);
-            let four =
-                |codes| _mm512_madd_epi16(_mm512_maddubs_epi16(_mm512_and_si512(codes, bits), by_4), by_16);
-            // Dword `4k + j` is the high byte of lanes `16j + 4k..`, in bits 4 to 11.
-            let both = _mm512_srli_epi16::<4>(_mm512_packus_epi32(four(first), four(second)));
-            let both = _mm512_permutexvar_epi16(order, both);
-            _mm256_storeu_si256(room.high.add(32 * pair).cast(), _mm512_cvtepi16_epi8(both));
+            high = four_high(first, second);
         }
-        _mm512_min_epi8(least, _mm512_min_epi8(first, second))
+        Converted { least: _mm512_min_epi8(first, second), high }
     }
+}
+
+/// The high bytes of Q6 of each four neighbours, as words: in turn 128 bits of `first` and of `second`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(super) fn four_high(first: __m512i, second: __m512i) -> __m512i {
+    let four = |codes| {
+        let pairs =
+            _mm512_maddubs_epi16(_mm512_and_si512(codes, _mm512_set1_epi8(0x30)), _mm512_set1_epi16(0x0401));
+        // In bits 4 to 11.
+        _mm512_madd_epi16(pairs, _mm512_set1_epi32(0x0010_0001))
+    };
+    _mm512_srli_epi16::<4>(_mm512_packus_epi32(four(first), four(second)))
 }

@@ -1,13 +1,16 @@
 //! x86-64: AVX2 and AVX-512 kernels, and the guard against the caller's float mode.
 
 mod avx2_decode;
+mod avx2_pack;
 mod avx2_quantize;
 mod avx512_decode;
+mod avx512_pack;
 mod avx512_quantize;
 pub(super) mod decode;
 mod lanes;
 mod mxcsr;
 mod output;
+mod pack;
 mod quantize;
 pub(super) mod scan;
 pub(super) mod stream;
@@ -15,4 +18,5 @@ pub(super) mod unpack;
 
 pub(crate) use lanes::Lanes;
 pub(super) use mxcsr::DefaultMode;
+pub(super) use pack::pack_rows;
 pub(super) use quantize::quantize_rows;

@@ -1,16 +1,15 @@
-//! Where a quantizer's bytes go: straight into the planes, or through a small staging buffer that is written
-//! past the caches, a line at a time.
+//! Where a quantizer's bytes go, and how they get past the caches.
 //!
-//! A payload far larger than the caches is not read again soon. Stores past the caches then spare the read of
-//! every line they fill; inside the caches they are four times slower.
+//! A payload far larger than the caches is not read again soon. Stores past the caches spare the read of every
+//! line they fill, but inside the caches they are four times slower; and they must come one by one between the
+//! loads, as a burst of them holds up the reading.
 
-use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
-use core::mem::MaybeUninit;
+use core::arch::x86_64::*;
+
+use crate::words::copy;
 
 /// Weights that a kernel takes at a time: 2 kB of binary32.
 pub(super) const BATCH: usize = 512;
-/// Batches that are staged before they are written.
-const STAGED: usize = 8;
 /// A cache line.
 const LINE: usize = 64;
 
@@ -50,6 +49,22 @@ impl Room {
             scales: self.scales.wrapping_add(bytes.scales),
         }
     }
+
+    /// Asks for the lines of the narrow planes that will be written soon; the addresses need not be ours.
+    #[inline]
+    pub(super) fn prefetch_narrow(self, bytes: PlaneBytes, high: bool) {
+        /// How far ahead, in batches: far enough for memory to answer.
+        const AHEAD: usize = 8;
+        // SAFETY: a prefetch has no effect on what a program does, whatever the address; the instruction is part
+        // of x86-64, or does nothing there.
+        #[allow(unused_unsafe)]
+        unsafe {
+            _mm_prefetch::<_MM_HINT_ET0>(self.scales.wrapping_add(AHEAD * bytes.scales).cast());
+            if high {
+                _mm_prefetch::<_MM_HINT_ET0>(self.high.wrapping_add(AHEAD * bytes.high).cast());
+            }
+        }
+    }
 }
 
 /// Room for some batches, one after the other in each plane.
@@ -59,48 +74,25 @@ pub(super) struct Rooms {
     pub batches: usize,
 }
 
-/// Where bytes wait to be written past the caches.
-pub(super) struct Staging {
-    base: [MaybeUninit<u8>; 512 * STAGED + LINE],
-    high: [MaybeUninit<u8>; 128 * STAGED + LINE],
-    scales: [MaybeUninit<u8>; 32 * STAGED + LINE],
-}
-
-impl Staging {
-    pub(super) const NEW: Self = Self {
-        base: [MaybeUninit::uninit(); _],
-        high: [MaybeUninit::uninit(); _],
-        scales: [MaybeUninit::uninit(); _],
-    };
-}
-
-/// The three planes, written from the front.
+/// What is left to write of the three planes.
 pub(super) struct Output<'a> {
-    base: Plane<'a>,
-    high: Plane<'a>,
-    scales: Plane<'a>,
+    base: &'a mut [u8],
+    high: &'a mut [u8],
+    scales: &'a mut [u8],
     batch: PlaneBytes,
+    streaming: bool,
 }
 
 impl<'a> Output<'a> {
-    /// Planes, and the bytes that a batch takes in each; with staging, they are written past the caches.
+    /// Planes, and the bytes that a batch takes in each; `streaming` says whether to write past the caches.
     pub(super) fn new(
         base: &'a mut [u8],
         high: &'a mut [u8],
         scales: &'a mut [u8],
         batch: PlaneBytes,
-        staging: Option<&'a mut Staging>,
+        streaming: bool,
     ) -> Self {
-        let (for_base, for_high, for_scales): (&'a mut [_], &'a mut [_], &'a mut [_]) = match staging {
-            Some(staging) => (&mut staging.base, &mut staging.high, &mut staging.scales),
-            None => (&mut [], &mut [], &mut []),
-        };
-        Self {
-            base: Plane::new(base, for_base),
-            high: Plane::new(high, for_high),
-            scales: Plane::new(scales, for_scales),
-            batch,
-        }
+        Self { base, high, scales, batch, streaming }
     }
 
     /// Bytes that a batch takes in each plane.
@@ -108,147 +100,125 @@ impl<'a> Output<'a> {
         self.batch
     }
 
-    /// Where the next batches may be written; none if the planes have no room for a whole one.
-    pub(super) fn rooms(&mut self) -> Rooms {
-        let (base, base_batches) = self.base.rooms(self.batch.base);
-        let (high, high_batches) = self.high.rooms(self.batch.high);
-        let (scales, scales_batches) = self.scales.rooms(self.batch.scales);
-        let batches = base_batches.min(high_batches).min(scales_batches);
-        Rooms { first: Room { base, high, scales }, batches }
+    /// Whether to write past the caches.
+    pub(super) fn streaming(&self) -> bool {
+        self.streaming
     }
 
-    /// Takes the batches that were written to the first rooms.
+    /// Where the next batches may be written.
+    pub(super) fn rooms(&mut self) -> Rooms {
+        let times = |plane: &[u8], bytes: usize| plane.len().checked_div(bytes).unwrap_or(usize::MAX);
+        let batches = times(self.base, self.batch.base)
+            .min(times(self.high, self.batch.high))
+            .min(times(self.scales, self.batch.scales));
+        let first = Room {
+            base: self.base.as_mut_ptr(),
+            high: self.high.as_mut_ptr(),
+            scales: self.scales.as_mut_ptr(),
+        };
+        Rooms { first, batches }
+    }
+
+    /// Passes over batches that are written.
+    pub(super) fn commit(&mut self, batches: usize) {
+        let PlaneBytes { base, high, scales } = self.batch;
+        take(&mut self.base, base.wrapping_mul(batches));
+        take(&mut self.high, high.wrapping_mul(batches));
+        take(&mut self.scales, scales.wrapping_mul(batches));
+    }
+
+    /// Appends bytes to each plane.
+    pub(super) fn append(&mut self, base: &[u8], high: &[u8], scales: &[u8]) {
+        copy(take(&mut self.base, base.len()), base);
+        copy(take(&mut self.high, high.len()), high);
+        copy(take(&mut self.scales, scales.len()), scales);
+    }
+}
+
+/// The first bytes of a plane, which keeps the others.
+fn take<'a>(plane: &mut &'a mut [u8], bytes: usize) -> &'a mut [u8] {
+    let (head, tail) = core::mem::take(plane).split_at_mut_checked(bytes).unwrap_or_default();
+    *plane = tail;
+    head
+}
+
+/// Makes stores past the caches visible before any later store of this thread.
+pub(super) fn fence() {
+    // SAFETY: SSE is part of x86-64.
+    #[allow(unused_unsafe)]
+    unsafe {
+        _mm_sfence();
+    }
+}
+
+/// Consecutive vectors of one plane, from a place of any alignment on, written past the caches as whole lines.
+///
+/// A line is the end of the vector before and the beginning of a vector: what is left of the last one is written
+/// by [`Lines::finish`].
+#[derive(Clone, Copy)]
+pub(super) struct Lines {
+    /// The next line.
+    line: *mut u8,
+    /// How much of the vector before belongs to it.
+    part: usize,
+    before: __m512i,
+    /// Where the line's bytes are in `before` and the next vector.
+    index: __m512i,
+}
+
+impl Lines {
+    /// Begins after the 64 bytes before `place`.
     ///
     /// # Safety
-    /// The last call was [`Self::rooms`], it gave at least so many rooms, and all of these are written.
-    pub(super) unsafe fn commit(&mut self, batches: usize) {
-        // SAFETY: the caller's promise, plane by plane.
-        unsafe {
-            self.base.commit(batches * self.batch.base);
-            self.high.commit(batches * self.batch.high);
-            self.scales.commit(batches * self.batch.scales);
-        }
-    }
-
-    /// Appends less than a batch to each plane.
-    pub(super) fn append(&mut self, base: &[u8], high: &[u8], scales: &[u8]) {
-        self.base.append(base);
-        self.high.append(high);
-        self.scales.append(scales);
-    }
-
-    /// Writes all that is staged.
-    pub(super) fn finish(&mut self) {
-        if !self.base.buffer.is_empty() {
-            self.base.finish();
-            self.high.finish();
-            self.scales.finish();
-            // Orders the stores past the caches before any later store of this thread.
-            // SAFETY: SSE is part of x86-64.
-            #[allow(unused_unsafe)]
-            unsafe {
-                _mm_sfence();
+    /// The processor has AVX-512 F and BW. The 64 bytes before `place` are initialised, and ours to write.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) unsafe fn after(place: *mut u8) -> Self {
+        let part = place.addr() % LINE;
+        // SAFETY: the caller's promise; `part < 64`.
+        let (line, before) = unsafe { (place.sub(part), _mm512_loadu_si512(place.sub(LINE).cast())) };
+        #[expect(clippy::indexing_slicing, reason = "at compile time")]
+        const COUNT: [u8; LINE] = {
+            let mut count = [0; LINE];
+            let mut i = 0;
+            while i < LINE {
+                count[i] = i as u8;
+                i += 1;
             }
-        }
-    }
-}
-
-/// One plane.
-///
-/// Invariant: the `staged + left` bytes from `next` on are the rest of the slice that the plane was made of,
-/// borrowed for as long as the plane lives; the first `staged` bytes of the buffer are initialised. With an
-/// empty buffer nothing is ever staged.
-struct Plane<'a> {
-    next: *mut u8,
-    staged: usize,
-    left: usize,
-    buffer: &'a mut [MaybeUninit<u8>],
-}
-
-impl<'a> Plane<'a> {
-    fn new(slice: &'a mut [u8], buffer: &'a mut [MaybeUninit<u8>]) -> Self {
-        Self { next: slice.as_mut_ptr(), staged: 0, left: slice.len(), buffer }
+            count
+        };
+        // SAFETY: the array is 64 bytes.
+        let count = unsafe { _mm512_loadu_si512(COUNT.as_ptr().cast()) };
+        let index = _mm512_add_epi8(count, _mm512_set1_epi8((LINE - part) as i8));
+        Self { line, part, before, index }
     }
 
-    /// A place for the next bytes, and how many times `bytes` bytes fit there.
-    fn rooms(&mut self, bytes: usize) -> (*mut u8, usize) {
-        if self.buffer.is_empty() {
-            return (self.next, self.left.checked_div(bytes).unwrap_or(usize::MAX));
-        }
-        if bytes > self.buffer.len() - self.staged {
-            self.flush();
-        }
-        match self.buffer.get_mut(self.staged..) {
-            Some(free) => {
-                let room = free.len().min(self.left);
-                (free.as_mut_ptr().cast(), room.checked_div(bytes).unwrap_or(usize::MAX))
-            }
-            None => (self.next, 0),
-        }
-    }
-
+    /// Appends a vector.
+    ///
     /// # Safety
-    /// The last call was [`Self::rooms`], it gave room for this number of bytes, and these are written.
-    unsafe fn commit(&mut self, bytes: usize) {
-        self.left -= bytes;
-        if self.buffer.is_empty() {
-            // SAFETY: `rooms` found `bytes <= left`, and nothing is staged, so the new place lies in the slice.
-            self.next = unsafe { self.next.add(bytes) };
-        } else {
-            self.staged += bytes;
-        }
-    }
-
-    fn append(&mut self, bytes: &[u8]) {
-        let (room, times) = self.rooms(bytes.len());
-        if times > 0 {
-            // SAFETY: the room is at least `bytes.len()` bytes long, ours alone, and now written.
-            unsafe {
-                room.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-                self.commit(bytes.len());
-            }
-        }
-    }
-
-    /// Writes the whole lines of what is staged past the caches; less than a line stays.
-    #[inline(never)]
-    fn flush(&mut self) {
-        // Plain stores fill the plane's first line up to its end, so that the others are whole.
-        let head = self.next.align_offset(LINE).min(self.staged);
-        self.write_staged(head);
-        let buffer = self.buffer.as_ptr().cast::<u8>();
-        let whole = self.staged - self.staged % LINE;
-        for offset in (0..whole).step_by(16) {
-            // SAFETY: `offset + 16 <= whole <= staged`: the bytes are initialised in the buffer and lie in the
-            // slice. `next` is a multiple of `LINE` if anything is staged still. SSE2 is part of x86-64.
-            unsafe {
-                let bytes = _mm_loadu_si128(buffer.add(offset).cast::<__m128i>());
-                _mm_stream_si128(self.next.add(offset).cast::<__m128i>(), bytes);
-            }
-        }
-        self.drop_staged(whole);
-    }
-
-    fn finish(&mut self) {
-        self.flush();
-        self.write_staged(self.staged);
-    }
-
-    /// Writes the first `bytes <= staged` staged bytes by plain stores.
-    fn write_staged(&mut self, bytes: usize) {
-        // SAFETY: the bytes are initialised, and the slice has room for them at `next`.
-        unsafe { self.next.copy_from_nonoverlapping(self.buffer.as_ptr().cast(), bytes) };
-        self.drop_staged(bytes);
-    }
-
-    /// Forgets the first `bytes <= staged` staged bytes, which are written.
-    fn drop_staged(&mut self, bytes: usize) {
-        self.staged -= bytes;
-        // SAFETY: `bytes + staged` bytes of the buffer are initialised, and `next + bytes` lies in the slice.
+    /// The processor has AVX-512 F and VBMI. The plane has 64 bytes more.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vbmi")]
+    pub(super) unsafe fn push(&mut self, vector: __m512i) {
+        let line = _mm512_permutex2var_epi8(self.before, self.index, vector);
+        self.before = vector;
+        // SAFETY: `line` is a multiple of 64. The line begins at most 63 bytes before the new vector's place, in
+        // bytes that `after` was promised or an earlier vector took, and ends inside the new one's.
         unsafe {
-            self.next = self.next.add(bytes);
-            let buffer = self.buffer.as_mut_ptr();
-            buffer.copy_from(buffer.add(bytes), self.staged);
+            _mm512_stream_si512(self.line.cast(), line);
+            self.line = self.line.add(LINE);
         }
+    }
+
+    /// Writes what is left of the last vector.
+    ///
+    /// # Safety
+    /// The processor has AVX-512 F.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn finish(&self) {
+        // SAFETY: the last vector's 64 bytes end `part` bytes into the line that comes next; they were promised to
+        // `after` or to `push`. What is written already is written again, the same.
+        unsafe { _mm512_storeu_si512(self.line.add(self.part).sub(LINE).cast(), self.before) };
     }
 }

@@ -1,7 +1,7 @@
 //! The canonical quantizer on x86-64: rows to batches, for kernels that take batches.
 
 use super::mxcsr::DefaultMode;
-use super::output::{BATCH, Output, PlaneBytes, Staging};
+use super::output::{BATCH, Output, PlaneBytes, fence};
 use super::{avx2_quantize as avx2, avx512_quantize as avx512};
 use crate::backend::{Backend, Quantize};
 use crate::format::Format;
@@ -34,7 +34,7 @@ struct Elements {
 }
 
 /// Payloads from this size on are written past the caches.
-const STREAMING_BYTES: usize = 1 << 20;
+pub(super) const STREAMING_BYTES: usize = 1 << 20;
 
 /// Quantizes rows until one is at fault; see the contract in [`crate::backend`].
 pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
@@ -46,22 +46,18 @@ pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
         Source::F64(_) => return crate::backend::portable_quantize::quantize_rows(job),
     };
     let Some(kernel) = kernel(backend, job.format, &job.source) else { return 0 };
-    let group = job.format.column_step() as usize;
-    let high = job.high_bytes;
-    let groups = BATCH / group;
-    let batch = PlaneBytes { base: groups * BASE_BYTES, high: groups * high, scales: groups * SCALE_BYTES };
-    let physical_groups = job.columns.div_ceil(128) * 128 / group;
+    let group = (job.format.column_step() as usize).max(1);
+    let batch = batch_of(group, job.high_bytes);
+    let physical_groups = (job.columns.div_ceil(128) * 128 / group).max(1);
     // Rows without padding that follow one another are one long row.
-    let merged = job.columns % 128 == 0 && job.stride == job.columns;
+    let merged = job.columns.is_multiple_of(128) && job.stride == job.columns;
     let (rows, columns) = if merged { (1, job.rows * job.columns) } else { (job.rows, job.columns) };
     let logical_groups = columns.div_ceil(group);
     if rows == 0 || (rows - 1).checked_mul(job.stride).is_none_or(|start| start + columns > count) {
         return 0;
     }
     let streaming = job.base.len() + job.high.len() + job.scales.len() >= STREAMING_BYTES;
-    let mut staging = Staging::NEW;
-    let staging = if streaming { Some(&mut staging) } else { None };
-    let mut output = Output::new(job.base, job.high, job.scales, batch, staging);
+    let mut output = Output::new(job.base, job.high, job.scales, batch, streaming);
     let _mode = DefaultMode::enter();
     let mut groups_done = 0;
     for row in 0..rows {
@@ -76,10 +72,12 @@ pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
         if !merged {
             let padding = physical_groups - logical_groups;
             groups_done += padding;
-            append(&mut output, padding, groups, [&[0; 3 * BASE_BYTES]; 3]);
+            append(&mut output, padding, BATCH / group, [&[0; 3 * BASE_BYTES]; 3]);
         }
     }
-    output.finish();
+    if streaming {
+        fence();
+    }
     groups_done / physical_groups
 }
 
@@ -107,7 +105,7 @@ unsafe fn quantize_run(
     // The lanes beyond the row are zeros: they change no maximum, and their codes are zero as padding must be.
     let mut source = [0u8; 4 * BATCH];
     let (mut base, mut high, mut scales) = ([0; 512], [0; 128], [0; 32]);
-    let mut last = Output::new(&mut base, &mut high, &mut scales, output.batch(), None);
+    let mut last = Output::new(&mut base, &mut high, &mut scales, output.batch(), false);
     // SAFETY: `rest` elements follow the whole batches, and they are fewer than the staged ones, which are a batch.
     let done = unsafe {
         let from = first.add(batches * BATCH * bytes);
@@ -122,8 +120,14 @@ unsafe fn quantize_run(
     groups_done + groups
 }
 
+/// Bytes that a batch takes, of groups of `group` weights with `high` high bytes each.
+pub(super) const fn batch_of(group: usize, high: usize) -> PlaneBytes {
+    let groups = BATCH / group;
+    PlaneBytes { base: groups * BASE_BYTES, high: groups * high, scales: groups * SCALE_BYTES }
+}
+
 /// Appends the first groups of a batch.
-fn append(output: &mut Output<'_>, groups: usize, batch_groups: usize, planes: [&[u8]; 3]) {
+pub(super) fn append(output: &mut Output<'_>, groups: usize, batch_groups: usize, planes: [&[u8]; 3]) {
     let PlaneBytes { base, high, scales } = output.batch();
     let [base_bytes, high_bytes, scale_bytes] = planes;
     let part = |batch_bytes: usize| ..batch_bytes / batch_groups * groups;

@@ -10,6 +10,8 @@ pub(crate) mod nvfp4_tables;
 mod portable;
 mod run;
 mod scan;
+#[cfg(test)]
+mod tests;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86_64;
@@ -129,6 +131,8 @@ impl<'a> Nvfp4Rows<'a> {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn vectors() -> Option<Simd> {
+    #[cfg(test)]
+    tests::count_call();
     match active() {
         Backend::Portable => None,
         Backend::Avx2 => Some(Simd::Avx2),
@@ -203,8 +207,8 @@ pub(crate) fn scan(scan: Scan, bytes: &[u8]) -> bool {
 /// Copies between slices of one length.
 pub(crate) fn copy(target: &mut [u8], source: &[u8], stores: &Stores) {
     #[cfg(target_arch = "x86_64")]
-    if stores.are_streaming() {
-        return x86_64::stream::copy_streaming(target, source);
+    if let Some(vectors) = stores.streaming() {
+        return x86_64::stream::copy_streaming(vectors, target, source);
     }
     let _ = stores;
     crate::words::copy(target, source);

@@ -19,6 +19,8 @@ mod portable;
 mod portable_quantize;
 mod run;
 mod scan;
+#[cfg(test)]
+mod tests;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86_64;
@@ -139,6 +141,8 @@ impl<'a> Nvfp4Rows<'a> {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn vectors() -> Option<Simd> {
+    #[cfg(test)]
+    tests::count_call();
     match active() {
         Backend::Portable => None,
         Backend::Avx2 => Some(Simd::Avx2),
@@ -213,8 +217,8 @@ pub(crate) fn scan(scan: Scan, bytes: &[u8]) -> bool {
 /// Copies between slices of one length.
 pub(crate) fn copy(target: &mut [u8], source: &[u8], stores: &Stores) {
     #[cfg(target_arch = "x86_64")]
-    if stores.are_streaming() {
-        return x86_64::stream::copy_streaming(target, source);
+    if let Some(vectors) = stores.streaming() {
+        return x86_64::stream::copy_streaming(vectors, target, source);
     }
     let _ = stores;
     crate::words::copy(target, source);

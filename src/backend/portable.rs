@@ -9,6 +9,8 @@ use crate::words::copy;
 
 /// Decodes a row of one of the four grouped formats; any other format writes nothing.
 pub(crate) fn decode_grouped_row<N: Narrow>(format: Format, row: &GroupedRow<'_>, out: &mut [N::Word]) {
+    #[cfg(test)]
+    super::tests::count_portable();
     let base = row.base.as_chunks().0.iter();
     match format {
         Format::Q4G64F16S => products::<N, 64>(base.map(unpack_q4), row.scales, out),
@@ -42,6 +44,8 @@ fn products<N: Narrow, const LANES: usize>(
 
 /// Unpacks the signed codes of groups, one a byte of `out`.
 pub(crate) fn unpack_codes(format: Format, row: &GroupedRow<'_>, out: &mut [u8]) {
+    #[cfg(test)]
+    super::tests::count_portable();
     let base = row.base.as_chunks().0.iter();
     match format {
         Format::Q4G64F16S => lanes::<64>(base.map(unpack_q4), out),
@@ -67,6 +71,8 @@ fn lanes<const LANES: usize>(codes: impl Iterator<Item = [i8; LANES]>, out: &mut
 
 /// Decodes a row of FP8 codes under one legal row scale.
 pub(crate) fn decode_fp8_row<N: Narrow>(codes: &[u8], scale: u16, out: &mut [N::Word]) {
+    #[cfg(test)]
+    super::tests::count_portable();
     for (word, &code) in out.iter_mut().zip(codes) {
         *word = N::narrow(fp8_product(code, scale));
     }
@@ -92,6 +98,8 @@ fn fp8_product(code: u8, scale: u16) -> u32 {
 
 /// Decodes rows of NVFP4 under the scales that the tables hold.
 pub(crate) fn decode_nvfp4<W: Copy>(rows: &Nvfp4Rows<'_>, tables: &Tables<W>, out: &mut [W]) {
+    #[cfg(test)]
+    super::tests::count_portable();
     let columns = (rows.groups - rows.first_group) * GROUP;
     let parts = rows.codes.chunks((columns / 2).max(1)).zip(out.chunks_mut(columns.max(1)));
     for (row, (codes, out)) in parts.enumerate() {
@@ -122,6 +130,8 @@ fn word_of<W: Copy>(words: &[W; 16], code: u8) -> W {
 
 /// Widens little-endian BF16 words.
 pub(crate) fn widen_bf16(source: &[u8], out: &mut [u32]) {
+    #[cfg(test)]
+    super::tests::count_portable();
     for (word, bytes) in out.iter_mut().zip(source.as_chunks().0) {
         *word = direct::bf16_to_f32_bits(u16::from_le_bytes(*bytes));
     }

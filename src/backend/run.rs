@@ -5,37 +5,43 @@
 //! that do not read the lines first, whatever the output's address. Half of the memory traffic is saved so.
 
 #[cfg(target_arch = "x86_64")]
-use super::x86_64::stream;
+use super::x86_64::{decode::Simd, stream};
 #[cfg(target_arch = "x86_64")]
 use crate::words::copy;
 
 /// Outputs from this many bytes on are streamed: so large that they do not stay in the cache anyway.
-pub(crate) const STREAM_BYTES: usize = 8 << 20;
+pub(crate) const STREAM_BYTES: usize = if cfg!(test) { 64 << 10 } else { 8 << 20 };
 
 /// How one call stores its output. Dropping it orders streamed stores before whatever follows.
 pub(crate) struct Stores {
-    streaming: bool,
+    #[cfg(target_arch = "x86_64")]
+    streaming: Option<Simd>,
 }
 
 impl Stores {
     /// For an output of so many bytes in all.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn new(bytes: usize) -> Self {
-        let vectors = super::active() != super::Backend::Portable;
-        Self { streaming: cfg!(target_arch = "x86_64") && vectors && bytes >= STREAM_BYTES }
+        Self { streaming: super::vectors().filter(|_| bytes >= STREAM_BYTES) }
     }
-}
 
-impl Stores {
-    /// Whether the output is large.
-    pub(crate) fn are_streaming(&self) -> bool {
+    /// The backend that streams the output, if it is large.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn streaming(&self) -> Option<Simd> {
         self.streaming
     }
+
+    /// For an output of so many bytes in all.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(crate) fn new(_: usize) -> Self {
+        Self {}
+    }
 }
 
+#[cfg(target_arch = "x86_64")]
 impl Drop for Stores {
     fn drop(&mut self) {
-        #[cfg(target_arch = "x86_64")]
-        if self.streaming {
+        if self.streaming.is_some() {
             stream::fence();
         }
     }
@@ -61,10 +67,12 @@ struct Aligned<const BYTES: usize>([u8; BYTES]);
 /// Makes all of `out`.
 pub(crate) fn run(units: &dyn Units, out: &mut [u8], stores: &Stores) {
     #[cfg(target_arch = "x86_64")]
-    if stores.streaming && out.len() >= 2 * PIECE {
-        return run_streaming(units, out);
+    if let Some(simd) = stores.streaming()
+        && out.len() >= 2 * PIECE
+    {
+        return run_streaming(simd, units, out);
     }
-    let _ = stores.streaming;
+    let _ = stores;
     let unit = units.unit_bytes();
     let rest = out.len().checked_rem(unit).unwrap_or(0);
     let whole = out.len() - rest;
@@ -84,7 +92,7 @@ pub(crate) fn run(units: &dyn Units, out: &mut [u8], stores: &Stores) {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn run_streaming(units: &dyn Units, out: &mut [u8]) {
+fn run_streaming(simd: Simd, units: &dyn Units, out: &mut [u8]) {
     let unit = units.unit_bytes();
     let Some(units_a_piece) = PIECE.checked_div(unit) else { return };
     // Up to a line that is still to be written lies right before the piece.
@@ -117,7 +125,7 @@ fn run_streaming(units: &dyn Units, out: &mut [u8]) {
         else {
             return;
         };
-        stream::copy_lines(lines, target);
+        stream::copy_lines(simd, lines, target);
         out = below;
         held = rest.len();
         // Move what is held to right before the next piece: with it, all of the last line's length.

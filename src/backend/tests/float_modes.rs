@@ -1,0 +1,122 @@
+//! Results do not depend on the caller's float mode, and the mode is as it was afterwards.
+
+#![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code)]
+
+use std::arch::asm;
+use std::vec::Vec;
+
+use super::{Chooser, Numbers, QUANTIZED, clean_payload, decode, outputs, payload};
+use crate::backend::{Backend, select};
+use crate::{Format, Tensor, ValueType};
+
+const FLUSH_TO_ZERO: u32 = 1 << 15;
+const DENORMALS_ARE_ZERO: u32 = 1 << 6;
+const ALL_MASKED: u32 = 0x1f80;
+const FLAGS: u32 = 0x3f;
+
+fn mxcsr() -> u32 {
+    let mut word = 0u32;
+    // SAFETY: STMXCSR stores 4 bytes at `word`.
+    unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut word, options(nostack, preserves_flags)) };
+    word
+}
+
+fn set_mxcsr(word: u32) {
+    // SAFETY: LDMXCSR loads 4 bytes from `word`, in which no reserved bit is set.
+    unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const word, options(nostack, preserves_flags)) };
+}
+
+/// Runs an operation in a float mode and looks whether the mode is left alone.
+fn in_mode<T>(mode: u32, operation: &dyn Fn() -> T) -> T {
+    let before = mxcsr();
+    set_mxcsr(mode);
+    let result = operation();
+    let after = mxcsr();
+    set_mxcsr(before);
+    assert_eq!(after & !FLAGS, mode & !FLAGS, "the mode was changed");
+    result
+}
+
+/// Four rounding modes, flush-to-zero, denormals-are-zero; all exceptions masked, or none.
+fn modes() -> impl Iterator<Item = u32> {
+    let flushes = [0, FLUSH_TO_ZERO, DENORMALS_ARE_ZERO, FLUSH_TO_ZERO | DENORMALS_ARE_ZERO];
+    let rounds = (0..4u32).map(|rounding| rounding << 13);
+    rounds
+        .flat_map(move |round| flushes.map(|flush| round | flush))
+        .flat_map(|mode| [ALL_MASKED | mode, mode])
+}
+
+fn all_backends(chooser: &Chooser<'_>) -> Vec<Backend> {
+    let mut backends = chooser.vector_backends();
+    backends.push(Backend::Portable);
+    backends
+}
+
+#[test]
+fn decoding() {
+    let chooser = Chooser::new();
+    let mut numbers = Numbers(7);
+    for format in QUANTIZED.into_iter().chain([Format::Bf16, Format::Fp32]) {
+        for columns in [192, 1024] {
+            let (plan, mut payload) = payload(format, 128, columns, &mut numbers);
+            if format == Format::Fp8E4M3FnRowBf16S {
+                // Products that are subnormal or infinite too.
+                let at = plan.scales().offset as usize;
+                for (scale, word) in (0u16..).zip(payload[at..].as_chunks_mut().0) {
+                    *word = (scale * 255).to_le_bytes();
+                }
+            }
+            for divisor in [0x3fd9_999au32, 0x7f00_0001, 0x0000_0001] {
+                if format == Format::Nvfp4 {
+                    let at = plan.divisor().offset as usize;
+                    payload[at..].copy_from_slice(&divisor.to_le_bytes());
+                }
+                for &value in outputs(format) {
+                    assert!(select(Backend::Portable));
+                    let operation = || decode(plan, &payload, value, columns, 0);
+                    let expected = operation();
+                    for backend in all_backends(&chooser) {
+                        assert!(select(backend));
+                        for mode in modes() {
+                            let what = (format.name(), value.name(), backend.name());
+                            assert!(in_mode(mode, &operation) == expected, "{what:?} in mode {mode:04x}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn validation_and_refusal() {
+    let chooser = Chooser::new();
+    let mut numbers = Numbers(8);
+    for format in QUANTIZED {
+        let (plan, mut clean) = {
+            let plan = crate::Plan::new(format, format.layout(), &[128, 192]).unwrap();
+            (plan, clean_payload(plan, &mut numbers))
+        };
+        for backend in all_backends(&chooser) {
+            assert!(select(backend));
+            for mode in modes() {
+                in_mode(mode, &|| assert_eq!(Tensor::new(plan, &clean).unwrap().validate(), Ok(())));
+            }
+        }
+        // The mode is left alone by a call that fails, too.
+        clean[plan.scales().offset as usize + 1] = 0xff;
+        let tensor = Tensor::new(plan, &clean).unwrap();
+        for backend in all_backends(&chooser) {
+            assert!(select(backend));
+            for mode in modes() {
+                let refused = in_mode(mode, &|| {
+                    let mut out = std::vec![0.0f32; 128 * 192];
+                    tensor.validate().is_err() && tensor.decode(&mut out[..], 192).is_err()
+                });
+                assert!(refused, "{} in mode {mode:04x}", format.name());
+            }
+        }
+    }
+    let _ = ValueType::F32;
+}

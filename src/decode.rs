@@ -16,12 +16,13 @@ use core::ops::Range;
 use bytemuck::cast_slice_mut;
 
 use crate::backend::{
-    self, Fp8Rows, GroupedRow, LeWord, Narrow, Nvfp4Rows, Scan, Stores, ToBf16, ToF16, ToF32, nvfp4_tables,
+    self, Fp8Rows, GroupedRow, LeWord, Narrow, NarrowWord, Nvfp4Rows, Scan, Stores, ToBf16, ToF16, ToF32,
+    nvfp4_tables::{self, Nvfp4Tables},
 };
 use crate::check;
 use crate::columns::Columns;
 use crate::error::Error;
-use crate::format::nvfp4;
+use crate::format::nvfp4::{self, Quotients, Quotients64};
 use crate::format::{Category, Format};
 use crate::geometry::strided_len;
 use crate::layout::row_split::{BASE_BYTES, SCALE_BYTES};
@@ -208,14 +209,50 @@ impl Tensor<'_> {
             Output::F16(out) => self.decode_words::<ToF16>(rows, columns, cast_slice_mut(out), stride),
             Output::F64(out) => {
                 let out = cast_slice_mut(out);
-                let stores = Stores::new(output_bytes::<u64>(&rows, columns));
-                let mut tables = nvfp4_tables::to_f64(self.divisor_word());
-                let adjacent = self.are_adjacent(columns, stride);
-                for (row, out) in (Runs { rows, adjacent, columns, stride, out }) {
-                    let rows = self.nvfp4_rows(row, columns);
-                    backend::decode_nvfp4(&rows, tables.of_rows(&rows, out.len()), out, &stores);
+                let divisor = self.divisor_word();
+                if backend::keeps_nvfp4_words(nvfp4_groups(&rows, columns)) {
+                    let tables = || nvfp4_tables::to_f64(divisor);
+                    self.decode_nvfp4_by_tables(rows, columns, out, stride, tables);
+                } else {
+                    let quotients = Quotients64::new(divisor);
+                    let words = |scale| quotients.group_bits(scale);
+                    self.decode_nvfp4_by_group(rows, columns, out, stride, words);
                 }
             }
+        }
+    }
+
+    /// Decodes NVFP4 by tables of all values. Never inlined: their room on the stack would be every call's.
+    #[inline(never)]
+    fn decode_nvfp4_by_tables<W: NarrowWord, Make: Fn(u8) -> [W; 16]>(
+        &self,
+        rows: Rows<'_>,
+        columns: Columns,
+        out: &mut [W],
+        stride: usize,
+        tables: impl FnOnce() -> Nvfp4Tables<W, Make>,
+    ) {
+        let stores = Stores::new(output_bytes::<W>(&rows, columns));
+        let mut tables = tables();
+        let adjacent = self.are_adjacent(columns, stride);
+        for (row, out) in (Runs { rows, adjacent, columns, stride, out }) {
+            let rows = self.nvfp4_rows(row, columns);
+            backend::decode_nvfp4(&rows, tables.of_rows(&rows, out.len()), out, &stores);
+        }
+    }
+
+    /// Decodes a little NVFP4, making the words of every group's scale anew.
+    #[inline(never)]
+    fn decode_nvfp4_by_group<W: NarrowWord>(
+        &self,
+        rows: Rows<'_>,
+        columns: Columns,
+        out: &mut [W],
+        stride: usize,
+        words: impl Fn(u8) -> [W; 16],
+    ) {
+        for (row, out) in (Runs { rows, adjacent: false, columns, stride, out }) {
+            backend::decode_nvfp4_by_group(&self.nvfp4_rows(row, columns), &words, out);
         }
     }
 
@@ -251,11 +288,15 @@ impl Tensor<'_> {
                 }
             }
             Format::Nvfp4 => {
-                let groups = rows.count() * columns.count().div_ceil(nvfp4::GROUP as u64);
-                let mut tables = nvfp4_tables::narrowed::<N>(self.divisor_word(), groups);
-                for (row, out) in (Runs { rows, adjacent, columns, stride, out }) {
-                    let rows = self.nvfp4_rows(row, columns);
-                    backend::decode_nvfp4(&rows, tables.of_rows(&rows, out.len()), out, &stores);
+                let groups = nvfp4_groups(&rows, columns);
+                let divisor = self.divisor_word();
+                if backend::keeps_nvfp4_words(groups) {
+                    let tables = || nvfp4_tables::narrowed::<N>(divisor, groups);
+                    self.decode_nvfp4_by_tables(rows, columns, out, stride, tables);
+                } else {
+                    let quotients = Quotients::new(divisor);
+                    let words = |scale| quotients.group_f32_bits(scale).map(N::narrow);
+                    self.decode_nvfp4_by_group(rows, columns, out, stride, words);
                 }
             }
             Format::Fp8E4M3FnRowBf16S => {
@@ -303,6 +344,11 @@ impl Tensor<'_> {
             groups: groups as usize,
         }
     }
+}
+
+/// Groups that decoding some rows goes through.
+fn nvfp4_groups(rows: &Rows<'_>, columns: Columns) -> u64 {
+    rows.count() * columns.count().div_ceil(nvfp4::GROUP as u64)
 }
 
 /// Rows to decode.

@@ -267,8 +267,8 @@ impl Tensor<'_> {
             backend::unpack_codes(plan.format(), &self.grouped_row(self.begin, columns), codes, &stores);
             return backend::copy_words(self.scales, scales, &stores);
         }
-        let codes = codes.chunks_mut(plan.columns() as usize);
-        let scales = scales.chunks_mut(plan.logical_groups() as usize);
+        let codes = codes.chunks_mut(at_least_one(plan.columns()));
+        let scales = scales.chunks_mut(at_least_one(plan.logical_groups()));
         for ((row, codes), scales) in (self.begin..self.end).zip(codes).zip(scales) {
             let row = self.grouped_row(row, columns);
             backend::unpack_codes(plan.format(), &row, codes, &stores);
@@ -280,7 +280,7 @@ impl Tensor<'_> {
     fn unpack_block_scales(&self, scales: &mut [u8]) {
         let columns = Columns::all(&self.plan);
         for (row, scales) in
-            (self.begin..self.end).zip(scales.chunks_mut(self.plan.logical_groups() as usize))
+            (self.begin..self.end).zip(scales.chunks_mut(at_least_one(self.plan.logical_groups())))
         {
             // Four words lie together; the next four are a tile further on.
             let tiles = self.nvfp4_rows(row, columns).row_scales(0).chunks(blockscale::TILE_BYTES as usize);

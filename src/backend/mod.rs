@@ -28,6 +28,7 @@ mod x86_64;
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use detect::select;
 pub(crate) use detect::{Backend, active};
+pub(crate) use portable::decode_nvfp4_by_group;
 pub(crate) use run::Stores;
 pub(crate) use scan::Scan;
 
@@ -177,6 +178,12 @@ pub(crate) fn decode_fp8<N: Narrow>(rows: &Fp8Rows<'_>, out: &mut [N::Word], sto
     for ((codes, out), scale) in codes.zip(rows.scales.as_chunks().0) {
         portable::decode_fp8_row::<N>(codes, u16::from_le_bytes(*scale), out);
     }
+}
+
+/// Says whether to keep the words of the scales met, for a call on so many NVFP4 groups: vectors need them, and
+/// portable code is quicker with them from some number on. A small call without vectors takes little stack.
+pub(crate) fn keeps_nvfp4_words(groups: u64) -> bool {
+    active() != Backend::Portable || groups >= nvfp4_tables::LARGE_CALL
 }
 
 /// Decodes NVFP4 codes, as many as `out` has words. The codes go to the end of a row at least; the tables hold the

@@ -16,7 +16,7 @@ impl TableWord for u64 {}
 pub(crate) type Tables<W> = [[W; 16]; 128];
 
 /// Groups of a call from which on all words are made first: about twice the number of scales.
-const LARGE_CALL: u64 = 256;
+pub(crate) const LARGE_CALL: u64 = 256;
 
 /// The words of the scales met so far, and the means to make another scale's.
 pub(crate) struct Nvfp4Tables<W, Make> {

@@ -1,5 +1,7 @@
 //! The portable backend: plain Rust, always compiled, the reference that every other backend is compared with.
 
+use core::borrow::Borrow;
+
 use super::nvfp4_tables::Tables;
 use super::{GroupedRow, Narrow, Nvfp4Rows};
 use crate::format::nvfp4::GROUP;
@@ -100,19 +102,30 @@ fn fp8_product(code: u8, scale: u16) -> u32 {
 pub(crate) fn decode_nvfp4<W: Copy>(rows: &Nvfp4Rows<'_>, tables: &Tables<W>, out: &mut [W]) {
     #[cfg(test)]
     super::tests::count_portable();
+    decode_nvfp4_by_group(rows, |scale| entry(tables, scale), out);
+}
+
+/// Decodes rows of NVFP4, given the words of all 16 codes under a scale.
+pub(crate) fn decode_nvfp4_by_group<W: Copy, Words: Borrow<[W; 16]>>(
+    rows: &Nvfp4Rows<'_>,
+    words_of: impl Fn(u8) -> Words,
+    out: &mut [W],
+) {
     let columns = (rows.groups - rows.first_group) * GROUP;
-    let parts = rows.codes.chunks((columns / 2).max(1)).zip(out.chunks_mut(columns.max(1)));
-    for (row, (codes, out)) in parts.enumerate() {
+    // Not a second `chunks` beside the first: to pair them divides, by what the compiler may not see to be nonzero.
+    let mut codes = rows.codes;
+    for (row, out) in out.chunks_mut(columns.max(1)).enumerate() {
         let scales = rows.row_scales(row);
         let groups = codes.chunks(GROUP / 2).zip(out.chunks_mut(GROUP));
         for (group, (codes, out)) in (rows.first_group..).zip(groups) {
-            let words = entry(tables, scales.get(group / 4 * 512 + group % 4).copied().unwrap_or(0));
+            let words = words_of(scales.get(group / 4 * 512 + group % 4).copied().unwrap_or(0));
             for (pair, byte) in out.chunks_mut(2).zip(codes) {
                 for (word, code) in pair.iter_mut().zip([byte & 0xf, byte >> 4]) {
-                    *word = word_of(words, code);
+                    *word = word_of(words.borrow(), code);
                 }
             }
         }
+        codes = codes.get(columns / 2..).unwrap_or(&[]);
     }
 }
 

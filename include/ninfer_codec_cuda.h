@@ -83,8 +83,8 @@ extern "C" {
 #define NINFER_CODEC_CUDA_FAULT_ZERO 5u
 
 /* The outcome of an operation, in device memory, 8-byte aligned. Rows are the tensor's, whatever the range. A
- * number that does not apply is UINT64_MAX. `word` is the word at fault (for SCALE_OVERFLOW the binary32 scale
- * before narrowing). */
+ * number that does not apply is UINT64_MAX. `word` is the word at fault: a code as a byte, grouped
+ * ones in two's complement; for SCALE_OVERFLOW the binary32 scale before narrowing. */
 typedef struct ninfer_codec_cuda_report {
     uint64_t internal;
     uint32_t status;
@@ -142,8 +142,8 @@ uint32_t ninfer_codec_cuda_validate(uint32_t format, uint64_t rows, uint64_t col
 /* Copies rows begin .. begin + count, or the rows of a device list, into a new payload of `count` rows. No code is
  * unpacked; NVFP4 scales are placed for their new rows, and `count` must be a multiple of 128 there. A list entry
  * at or past `rows` is reported as ROW_OUT_OF_RANGE and nothing is written to `out`.
- * OK, UNKNOWN_FORMAT, NULL_POINTER, ZERO_DIMENSION, NOT_MULTIPLE, OVERFLOW, TOO_LARGE, PAYLOAD_LENGTH, EMPTY_ROWS,
- * ROW_OUT_OF_RANGE, BUFFER_LENGTH (of `out`), MISALIGNED, OVERLAP, RUNTIME_ERROR. */
+ * OK, UNKNOWN_FORMAT, NULL_POINTER, ZERO_DIMENSION, NOT_MULTIPLE, OVERFLOW, TOO_LARGE, PAYLOAD_LENGTH (of `out`
+ * too), EMPTY_ROWS, ROW_OUT_OF_RANGE, MISALIGNED, OVERLAP, RUNTIME_ERROR. */
 uint32_t ninfer_codec_cuda_slice(uint32_t format, uint64_t rows, uint64_t columns, const void *payload,
                                  uint64_t payload_length, uint64_t begin, uint64_t count, void *out,
                                  uint64_t out_length, ninfer_codec_cuda_report *report, cudaStream_t stream);

@@ -101,8 +101,8 @@ __device__ inline void report_key(Report* report, u64 phase, u64 place) {
 enum DecodePhase : u64 { decode_rows_phase, decode_divisor_phase, decode_scales_phase };
 // quantize: place = (row, group) * 128 + column in the group, or + quantize_overflow for the group's scale.
 constexpr u64 quantize_places = 128, quantize_overflow = 127;
-// validate: values and row scales by (row, scale words then columns); padding by (row, scale words then
-// columns); gap bytes by offset. NVFP4: the divisor is place 0, a scale is 1 + (row, group).
+// validate: values by (row, scale words then columns); padding by (row, column past K), at one column a scale word
+// before a code; gap bytes by offset. NVFP4: the divisor is place 0, a scale is 1 + (row, group).
 enum ValidatePhase : u64 { validate_values_phase, validate_padding_phase, validate_gaps_phase };
 
 // ---------------------------------------------------------------------------------------------------------------

@@ -47,17 +47,18 @@ struct Explainer {
         }
     }
 
-    // The code word at a physical column.
+    // The code at a physical column as a byte: grouped codes in two's complement.
     __device__ u32 code(u64 row, u64 column) const {
         const u8* const base = a.payload + row * a.plan.base_row_bytes;
         if (a.format == w8 || a.format == fp8) return base[column];
         u32 word = base[column / 2] >> (column % 2 * 4) & 15u;
-        const u64 bits = a.format == q5 ? 1 : a.format == q6 ? 2 : 0;
+        const u32 bits = a.format == q5 ? 1 : a.format == q6 ? 2 : 0;
         if (bits) {
             const u8* const high = a.payload + a.plan.high_offset + row * a.plan.high_row_bytes;
             word |= (high[column * bits / 8] >> (column * bits % 8) & ((1u << bits) - 1u)) << 4;
         }
-        return word;
+        const u32 sign = 8u << bits;
+        return ((word ^ sign) - sign) & 0xffu;
     }
 
     __device__ void lane(u32 status, u64 row, u64 column) {
@@ -129,10 +130,10 @@ struct Explainer {
             const bool illegal = a.format == w8 ? word == 0x80u : a.format == fp8 && (word & 0x7fu) == 0x7fu;
             return lane(illegal ? status_invalid_code : status_zero_scale_nonzero_code, row, column);
         }
-        const u64 k_pad = align_up(k, 128), groups = k_pad / group_columns() - scales, places = groups + k_pad - k;
-        const u64 row = begin + place / places, in_row = place % places;
-        if (in_row >= groups) return lane(status_padding_code_not_zero, row, k + (in_row - groups));
-        scale(row, scales + in_row);
+        const u64 places = 2 * (align_up(k, 128) - k);
+        const u64 row = begin + place / places, column = k + place % places / 2;
+        if (place % 2 == 1) return lane(status_padding_code_not_zero, row, column);
+        scale(row, column / group_columns());
         r.status = status_padding_scale_not_zero;
         r.fault = fault_none;
     }

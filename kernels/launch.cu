@@ -233,7 +233,7 @@ u32 gather(u32 format, u64 n, u64 k, const void* payload, u64 payload_length, co
     if (const u32 s = check_tensor(format, n, k, payload_length, rows, &plan)) return s;
     if (const u32 s = host::make_plan(format, rows.count, k, &to_plan)) return s;
     if (to_plan.payload_bytes > most_bytes) return NINFER_CODEC_CUDA_TOO_LARGE;
-    if (out_length != to_plan.payload_bytes) return NINFER_CODEC_CUDA_BUFFER_LENGTH;
+    if (out_length != to_plan.payload_bytes) return NINFER_CODEC_CUDA_PAYLOAD_LENGTH;
     if (misaligned(rows.rows) || misaligned(report)) return NINFER_CODEC_CUDA_MISALIGNED;
     const Span to_span(out, out_length), status(report, sizeof *report), from_span(payload, payload_length),
         list(rows.rows, rows.rows ? rows.count * 8 : 0);

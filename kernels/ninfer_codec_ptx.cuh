@@ -57,6 +57,7 @@ NINFER_CODEC_HD u32 host_narrow_bf16(u32 bits) { return (bits + 0x7fffu + (bits 
 // Bits of a float and back.
 NINFER_CODEC_OP(float, float_from_bits, (u32 a), bit_copy<float>(a), "mov.b32 %0, %1;", "=f", "r"(a))
 NINFER_CODEC_OP(u32, bits_of, (float a), bit_copy<u32>(a), "mov.b32 %0, %1;", "=r", "f"(a))
+NINFER_CODEC_OP(u64, bits_of, (double a), bit_copy<u64>(a), "mov.b64 %0, %1;", "=l", "d"(a))
 // Product and quotient rounded once to nearest even, subnormals kept.
 NINFER_CODEC_OP(float, mul_rn, (float a, float b), a * b, "mul.rn.f32 %0, %1, %2;", "=f", "f"(a), "f"(b))
 NINFER_CODEC_OP(float, div_rn, (float a, float b), a / b, "div.rn.f32 %0, %1, %2;", "=f", "f"(a), "f"(b))

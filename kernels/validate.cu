@@ -43,8 +43,8 @@ __device__ inline bool any_byte_is_0x80(u32 w) {
 template <class F> __device__ inline void validate_grouped(const DecodeArgs& a) {
     constexpr int columns = 128 / F::base_bits;
     const u64 k = a.plan.k, k_pad = align_up(k, 128);
-    const u64 physical = k_pad / F::group, logical = (k + F::group - 1) / F::group;
-    const u64 row_places = logical + k, padding_places = physical - logical + k_pad - k;
+    const u64 logical = (k + F::group - 1) / F::group;
+    const u64 row_places = logical + k, padding_places = 2 * (k_pad - k);
     Walk w(thread_index(), thread_count(), a.plan.base_row_bytes / 16);
     for (; w.row < a.rows.count; w.next()) {
         const u64 row = a.rows.at(w.row), column = w.tile * columns, group = column / F::group;
@@ -61,7 +61,7 @@ template <class F> __device__ inline void validate_grouped(const DecodeArgs& a) 
                 report_key(a.report, validate_values_phase, w.row * row_places + group);
             }
             if (group >= logical && scale != 0) {
-                report_key(a.report, validate_padding_phase, w.row * padding_places + (group - logical));
+                report_key(a.report, validate_padding_phase, w.row * padding_places + 2 * (column - k));
             }
         }
 
@@ -80,8 +80,7 @@ template <class F> __device__ inline void validate_grouped(const DecodeArgs& a) 
             const u64 c = column + i;
             if (c >= k) {
                 if (code == 0) continue;
-                report_key(a.report, validate_padding_phase,
-                           w.row * padding_places + (physical - logical) + (c - k));
+                report_key(a.report, validate_padding_phase, w.row * padding_places + 2 * (c - k) + 1);
                 break;
             }
             if ((scale == 0 && code != 0) || (F::base_bits == 8 && code == 0x80)) {

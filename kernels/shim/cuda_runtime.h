@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
+#define NINFER_CODEC_CUDA_SHIM 1
 #define __host__
 #define __device__
 #define __global__

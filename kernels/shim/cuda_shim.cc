@@ -1,12 +1,14 @@
 // The fibers and the host calls behind cuda_runtime.h.
 #include "cuda_runtime.h"
 
-#include <ucontext.h>
-
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
 
 #if defined(__SANITIZE_ADDRESS__)
 #define CUDA_SHIM_ASAN 1
@@ -22,6 +24,55 @@
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 
+// Switching stacks. swapcontext works everywhere but makes two system calls; x86-64 has its own.
+#if defined(__x86_64__)
+// Saves the callee-saved registers on this stack, leaves its top in *from and goes on with `to`.
+extern "C" void cuda_shim_switch(void** from, void* to);
+asm(R"(
+.text
+.globl cuda_shim_switch
+.type cuda_shim_switch, @function
+cuda_shim_switch:
+    pushq %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    ret
+.size cuda_shim_switch, .-cuda_shim_switch
+.section .note.GNU-stack,"",@progbits
+.text
+)");
+using Context = void*;
+static void switch_context(Context& from, Context& to) { cuda_shim_switch(&from, to); }
+static void make_context(Context& c, char* stack, size_t bytes, void (*entry)()) {
+    void** top = reinterpret_cast<void**>((reinterpret_cast<uintptr_t>(stack) + bytes) / 16 * 16);
+    *--top = nullptr;  // keeps the stack aligned as a call would
+    *--top = reinterpret_cast<void*>(entry);
+    top -= 6;
+    c = top;
+}
+#else
+using Context = ucontext_t;
+static void switch_context(Context& from, Context& to) { swapcontext(&from, &to); }
+static void make_context(Context& c, char* stack, size_t bytes, void (*entry)()) {
+    getcontext(&c);
+    c.uc_stack.ss_sp = stack;
+    c.uc_stack.ss_size = bytes;
+    c.uc_link = nullptr;
+    makecontext(&c, entry, 0);
+}
+#endif
+
 namespace cuda_shim {
 namespace {
 
@@ -34,9 +85,11 @@ struct Barrier {
 };
 
 struct Fiber {
-    ucontext_t context;
+    Context context;
     std::vector<char> stack;
     bool done = false;
+    const Barrier* waits = nullptr;  // for this barrier's generation to change
+    unsigned generation = 0;
 };
 
 struct Block {
@@ -44,11 +97,10 @@ struct Block {
     Barrier all;
     std::vector<Barrier> warps;
     std::vector<unsigned> slots;  // one a thread, for exchanges
-    ucontext_t scheduler;
+    Context scheduler;
     const void* scheduler_stack = nullptr;
     size_t scheduler_bytes = 0;
     unsigned current = 0;
-    unsigned long long progress = 0;
     void (*call)(const void*) = nullptr;
     const void* call_context = nullptr;
 };
@@ -69,40 +121,39 @@ void after_switch(void* saved, const void** old_stack, size_t* old_bytes) {
 #endif
 }
 
-void yield() {
-    void* saved = nullptr;
-    before_switch(&saved, block.scheduler_stack, block.scheduler_bytes);
-    swapcontext(&block.fibers[block.current].context, &block.scheduler);
-    after_switch(saved, &block.scheduler_stack, &block.scheduler_bytes);
-}
-
 void enter() {
     after_switch(nullptr, &block.scheduler_stack, &block.scheduler_bytes);
     block.call(block.call_context);
-    block.fibers[block.current].done = true;
-    ++block.progress;
+    Fiber& self = block.fibers[block.current];
+    self.done = true;
     before_switch(nullptr, block.scheduler_stack, block.scheduler_bytes);
-    setcontext(&block.scheduler);
+    switch_context(self.context, block.scheduler);
 }
 
 void wait(Barrier& b) {
-    ++block.progress;
-    const unsigned generation = b.generation;
     if (++b.arrived == b.size) {
         b.arrived = 0;
         ++b.generation;
         return;
     }
-    while (b.generation == generation) yield();
+    Fiber& self = block.fibers[block.current];
+    self.waits = &b;
+    self.generation = b.generation;
+    void* saved = nullptr;
+    before_switch(&saved, block.scheduler_stack, block.scheduler_bytes);
+    switch_context(self.context, block.scheduler);
+    after_switch(saved, &block.scheduler_stack, &block.scheduler_bytes);
 }
 
+// Runs a thread until it waits or ends.
 void resume(unsigned thread) {
     block.current = thread;
     threadIdx = {thread, 0, 0};
     Fiber& f = block.fibers[thread];
+    f.waits = nullptr;
     void* saved = nullptr;
     before_switch(&saved, f.stack.data(), f.stack.size());
-    swapcontext(&block.scheduler, &f.context);
+    switch_context(block.scheduler, f.context);
     after_switch(saved, nullptr, nullptr);
 }
 
@@ -114,22 +165,22 @@ void run_block(unsigned threads, bool falling) {
     for (Fiber& f : block.fibers) {
         f.stack.resize(stack_bytes);
         f.done = false;
-        getcontext(&f.context);
-        f.context.uc_stack.ss_sp = f.stack.data();
-        f.context.uc_stack.ss_size = f.stack.size();
-        f.context.uc_link = nullptr;
-        makecontext(&f.context, enter, 0);
+        f.waits = nullptr;
+        make_context(f.context, f.stack.data(), f.stack.size(), enter);
     }
     for (bool alive = true; alive;) {
         alive = false;
-        const unsigned long long before = block.progress;
+        bool progress = false;
         for (unsigned i = 0; i < threads; ++i) {
             const unsigned thread = falling ? threads - 1 - i : i;
-            if (block.fibers[thread].done) continue;
+            Fiber& f = block.fibers[thread];
+            if (f.done) continue;
+            alive = true;
+            if (f.waits && f.waits->generation == f.generation) continue;
+            progress = true;
             resume(thread);
-            alive = alive || !block.fibers[thread].done;
         }
-        if (alive && block.progress == before) {
+        if (alive && !progress) {
             std::fprintf(stderr, "cuda shim: a block is stuck at a barrier\n");
             std::abort();
         }

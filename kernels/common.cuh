@@ -8,6 +8,7 @@ namespace ninfer_codec {
 constexpr int warp_lanes = 32;
 constexpr int block_warps = 8;
 constexpr int block_threads = warp_lanes * block_warps;
+constexpr int copy_batch = 2;  // units a thread of copy_rows has under way
 
 // ---------------------------------------------------------------------------------------------------------------
 // Arguments, by value. The Rust side has the same structs: keep order and widths.
@@ -163,7 +164,8 @@ template <class T> __device__ inline void store(u8* p, T v) {
 
 __device__ inline void store16(u8* p, const Chunk16& v) {
     if (aligned<Chunk16>(p)) {
-        *reinterpret_cast<uint4*>(p) = make_uint4(v.w[0], v.w[1], v.w[2], v.w[3]);
+        // Not an assignment: the compiler would merge it with a caller's narrower stores and split it.
+        __stwb(reinterpret_cast<uint4*>(p), make_uint4(v.w[0], v.w[1], v.w[2], v.w[3]));
         return;
     }
 #pragma unroll

@@ -80,7 +80,7 @@ void copy(Queue& queue, CopyArgs a) {
     queue.run(unit == 16  ? ninfer_codec_copy_rows_16
               : unit == 4 ? ninfer_codec_copy_rows_4
                           : ninfer_codec_copy_rows_1,
-              a, a.rows.count * (a.bytes / unit), block_threads * 4);
+              a, a.rows.count * (a.bytes / unit), block_threads * copy_batch);
 }
 
 // Zeros between the planes of a payload.

@@ -4,16 +4,15 @@
 namespace ninfer_codec {
 namespace {
 
-// A thread moves units of T, four under way at once.
+// A thread moves units of T, copy_batch under way at once.
 template <class T> __device__ inline void copy_rows(const CopyArgs& a) {
-    constexpr int batch = 4;
     if (a.report && a.report->key != clean) return;
     Walk w(thread_index(), thread_count(), a.bytes / sizeof(T));
     while (w.row < a.rows.count) {
-        T unit[batch];
-        T* to[batch];
+        T unit[copy_batch];
+        T* to[copy_batch];
 #pragma unroll
-        for (int i = 0; i < batch; ++i) {
+        for (int i = 0; i < copy_batch; ++i) {
             to[i] = nullptr;
             if (w.row < a.rows.count) {
                 unit[i] = T{};
@@ -25,7 +24,7 @@ template <class T> __device__ inline void copy_rows(const CopyArgs& a) {
             w.next();
         }
 #pragma unroll
-        for (int i = 0; i < batch; ++i) {
+        for (int i = 0; i < copy_batch; ++i) {
             if (to[i]) *to[i] = unit[i];
         }
     }

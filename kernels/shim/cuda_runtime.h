@@ -50,6 +50,7 @@ inline void __syncwarp(unsigned = 0xffffffffu) { cuda_shim::warp_barrier(); }
 inline unsigned __shfl_xor_sync(unsigned, unsigned value, int mask) {
     return cuda_shim::exchange(value, (threadIdx.x ^ static_cast<unsigned>(mask)) % 32);
 }
+inline void __stwb(uint4* p, uint4 v) { *p = v; }
 inline unsigned long long atomicMin(unsigned long long* at, unsigned long long value) {
     const unsigned long long old = *at;
     if (value < old) *at = value;

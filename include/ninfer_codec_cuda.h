@@ -21,6 +21,8 @@
 #ifndef NINFER_CODEC_CUDA_H
 #define NINFER_CODEC_CUDA_H
 
+#include "ninfer_codec.h"
+
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
@@ -28,59 +30,9 @@
 extern "C" {
 #endif
 
-/* Formats and value types: the ids of the host library. */
-#define NINFER_CODEC_CUDA_FORMAT_BF16 1u
-#define NINFER_CODEC_CUDA_FORMAT_FP32 2u
-#define NINFER_CODEC_CUDA_FORMAT_I32 3u
-#define NINFER_CODEC_CUDA_FORMAT_Q4G64_F16S 4u
-#define NINFER_CODEC_CUDA_FORMAT_Q5G64_F16S 5u
-#define NINFER_CODEC_CUDA_FORMAT_Q6G64_F16S 6u
-#define NINFER_CODEC_CUDA_FORMAT_W8G32_F16S 7u
-#define NINFER_CODEC_CUDA_FORMAT_NVFP4 8u
-#define NINFER_CODEC_CUDA_FORMAT_FP8_E4M3FN_ROW_BF16S 9u
-
-#define NINFER_CODEC_CUDA_TYPE_F32 1u
-#define NINFER_CODEC_CUDA_TYPE_BF16 2u
-#define NINFER_CODEC_CUDA_TYPE_F16 3u
-#define NINFER_CODEC_CUDA_TYPE_F64 4u
-
-/* Statuses of functions and reports: the numbers of the host library. */
-#define NINFER_CODEC_CUDA_OK 0u
-#define NINFER_CODEC_CUDA_ZERO_DIMENSION 3u
-#define NINFER_CODEC_CUDA_NOT_MULTIPLE 4u
-#define NINFER_CODEC_CUDA_OVERFLOW 5u
-#define NINFER_CODEC_CUDA_TOO_LARGE 6u
-#define NINFER_CODEC_CUDA_PAYLOAD_LENGTH 7u
-#define NINFER_CODEC_CUDA_EMPTY_ROWS 8u
-#define NINFER_CODEC_CUDA_ROW_OUT_OF_RANGE 9u
-#define NINFER_CODEC_CUDA_ROWS_NOT_TILED 10u
-#define NINFER_CODEC_CUDA_UNSUPPORTED_OUTPUT 12u
-#define NINFER_CODEC_CUDA_NO_CANONICAL_ENCODER 13u
-#define NINFER_CODEC_CUDA_STRIDE 16u
-#define NINFER_CODEC_CUDA_BUFFER_LENGTH 17u
-#define NINFER_CODEC_CUDA_NON_FINITE_SOURCE 20u
-#define NINFER_CODEC_CUDA_SCALE_OVERFLOW 22u
-#define NINFER_CODEC_CUDA_INVALID_SCALE 24u
-#define NINFER_CODEC_CUDA_INVALID_DIVISOR 25u
-#define NINFER_CODEC_CUDA_INVALID_CODE 26u
-#define NINFER_CODEC_CUDA_ZERO_SCALE_NONZERO_CODE 27u
-#define NINFER_CODEC_CUDA_PADDING_CODE_NOT_ZERO 28u
-#define NINFER_CODEC_CUDA_PADDING_SCALE_NOT_ZERO 29u
-#define NINFER_CODEC_CUDA_GAP_NOT_ZERO 30u
-#define NINFER_CODEC_CUDA_UNKNOWN_FORMAT 40u
-#define NINFER_CODEC_CUDA_UNKNOWN_TYPE 41u
-#define NINFER_CODEC_CUDA_NULL_POINTER 42u
-#define NINFER_CODEC_CUDA_MISALIGNED 43u
-#define NINFER_CODEC_CUDA_OVERLAP 44u
-/* The CUDA runtime refused a query or a launch; cudaGetLastError() says why. Earlier work may be enqueued. */
-#define NINFER_CODEC_CUDA_RUNTIME_ERROR 50u
-
-/* What is wrong with a scale or divisor word. */
-#define NINFER_CODEC_CUDA_FAULT_NAN 1u
-#define NINFER_CODEC_CUDA_FAULT_INFINITE 2u
-#define NINFER_CODEC_CUDA_FAULT_NEGATIVE_ZERO 3u
-#define NINFER_CODEC_CUDA_FAULT_NEGATIVE 4u
-#define NINFER_CODEC_CUDA_FAULT_ZERO 5u
+/* Formats, value types, statuses and faults are those of ninfer_codec.h, and one status more: the CUDA runtime
+ * refused a query or a launch. cudaGetLastError() says why; earlier launches of the call may be enqueued. */
+#define NINFER_CODEC_STATUS_CUDA_RUNTIME 1000
 
 /* The outcome of an operation, in device memory, 8-byte aligned. Rows are the tensor's, whatever the range. A
  * number that does not apply is UINT64_MAX. `word` is the word at fault: a code as a byte, grouped
@@ -104,9 +56,9 @@ uint32_t ninfer_codec_cuda_payload_bytes(uint32_t format, uint64_t rows, uint64_
  * to f32 and, as words, to bf16; FP32, as words, to f32.
  * A scale or divisor word of the rows that is illegal is reported and nothing is written to `out`:
  * INVALID_SCALE, INVALID_DIVISOR. Codes are total: W8 0x80 is -128, an E4M3FN NaN gives 0x7FC00000.
- * OK, UNKNOWN_FORMAT, UNKNOWN_TYPE, NULL_POINTER, ZERO_DIMENSION, NOT_MULTIPLE, OVERFLOW, TOO_LARGE,
+ * OK, UNKNOWN_FORMAT, UNKNOWN_VALUE_TYPE, NULL_POINTER, ZERO_DIMENSION, NOT_MULTIPLE, OVERFLOW, TOO_LARGE,
  * PAYLOAD_LENGTH, EMPTY_ROWS, ROW_OUT_OF_RANGE, UNSUPPORTED_OUTPUT, STRIDE, BUFFER_LENGTH, MISALIGNED, OVERLAP,
- * RUNTIME_ERROR. */
+ * CUDA_RUNTIME. */
 uint32_t ninfer_codec_cuda_decode(uint32_t format, uint64_t rows, uint64_t columns, const void *payload,
                                   uint64_t payload_length, uint64_t begin, uint64_t count, uint32_t out_type,
                                   void *out, uint64_t out_stride, uint64_t out_elements,
@@ -123,9 +75,9 @@ uint32_t ninfer_codec_cuda_decode_list(uint32_t format, uint64_t rows, uint64_t 
  * row-split payload, padding included; the call with the last row also clears the gaps between planes.
  * The first refusal is reported: NON_FINITE_SOURCE, SCALE_OVERFLOW. Rows before it are complete, the failing and
  * later rows of the range are unspecified, the rest of the payload is untouched.
- * OK, UNKNOWN_FORMAT, UNKNOWN_TYPE (f64 is not taken here), NULL_POINTER, ZERO_DIMENSION, OVERFLOW, TOO_LARGE,
+ * OK, UNKNOWN_FORMAT, UNKNOWN_VALUE_TYPE, UNSUPPORTED_SOURCE (f64 too), NULL_POINTER, ZERO_DIMENSION, OVERFLOW, TOO_LARGE,
  * PAYLOAD_LENGTH, EMPTY_ROWS, ROW_OUT_OF_RANGE, NO_CANONICAL_ENCODER, STRIDE, BUFFER_LENGTH, MISALIGNED, OVERLAP,
- * RUNTIME_ERROR. */
+ * CUDA_RUNTIME. */
 uint32_t ninfer_codec_cuda_quantize(uint32_t format, uint64_t rows, uint64_t columns, uint32_t source_type,
                                     const void *source, uint64_t source_stride, uint64_t source_elements,
                                     uint64_t begin, uint64_t count, void *payload, uint64_t payload_length,
@@ -134,7 +86,7 @@ uint32_t ninfer_codec_cuda_quantize(uint32_t format, uint64_t rows, uint64_t col
 /* Reports the first violation of the contract in rows begin .. begin + count, in the host library's order; gaps
  * belong to the range with the last row. Direct formats have none.
  * OK, UNKNOWN_FORMAT, NULL_POINTER, ZERO_DIMENSION, NOT_MULTIPLE, OVERFLOW, TOO_LARGE, PAYLOAD_LENGTH, EMPTY_ROWS,
- * ROW_OUT_OF_RANGE, MISALIGNED, OVERLAP, RUNTIME_ERROR. */
+ * ROW_OUT_OF_RANGE, MISALIGNED, OVERLAP, CUDA_RUNTIME. */
 uint32_t ninfer_codec_cuda_validate(uint32_t format, uint64_t rows, uint64_t columns, const void *payload,
                                     uint64_t payload_length, uint64_t begin, uint64_t count,
                                     ninfer_codec_cuda_report *report, cudaStream_t stream);
@@ -143,7 +95,7 @@ uint32_t ninfer_codec_cuda_validate(uint32_t format, uint64_t rows, uint64_t col
  * unpacked; NVFP4 scales are placed for their new rows, and `count` must be a multiple of 128 there. A list entry
  * at or past `rows` is reported as ROW_OUT_OF_RANGE and nothing is written to `out`.
  * OK, UNKNOWN_FORMAT, NULL_POINTER, ZERO_DIMENSION, NOT_MULTIPLE, OVERFLOW, TOO_LARGE, PAYLOAD_LENGTH (of `out`
- * too), EMPTY_ROWS, ROW_OUT_OF_RANGE, MISALIGNED, OVERLAP, RUNTIME_ERROR. */
+ * too), EMPTY_ROWS, ROW_OUT_OF_RANGE, MISALIGNED, OVERLAP, CUDA_RUNTIME. */
 uint32_t ninfer_codec_cuda_slice(uint32_t format, uint64_t rows, uint64_t columns, const void *payload,
                                  uint64_t payload_length, uint64_t begin, uint64_t count, void *out,
                                  uint64_t out_length, ninfer_codec_cuda_report *report, cudaStream_t stream);
@@ -153,7 +105,7 @@ uint32_t ninfer_codec_cuda_gather(uint32_t format, uint64_t rows, uint64_t colum
 
 /* NVFP4 scales of a [rows, columns] matrix between natural order (row * columns/16 + group) and the swizzled plane.
  * Both buffers hold rows * columns / 16 bytes.
- * OK, NULL_POINTER, ZERO_DIMENSION, NOT_MULTIPLE, OVERFLOW, TOO_LARGE, BUFFER_LENGTH, OVERLAP, RUNTIME_ERROR. */
+ * OK, NULL_POINTER, ZERO_DIMENSION, NOT_MULTIPLE, OVERFLOW, TOO_LARGE, BUFFER_LENGTH, OVERLAP, CUDA_RUNTIME. */
 uint32_t ninfer_codec_cuda_swizzle_scales(uint64_t rows, uint64_t columns, const void *natural,
                                           uint64_t natural_length, void *plane, uint64_t plane_length,
                                           cudaStream_t stream);

@@ -11,17 +11,28 @@ namespace {
 using host::Checked;
 
 static_assert(sizeof(Report) == sizeof(ninfer_codec_cuda_report), "one report");
-static_assert(status_ok == NINFER_CODEC_CUDA_OK && status_row_out_of_range == NINFER_CODEC_CUDA_ROW_OUT_OF_RANGE &&
-                  status_non_finite_source == NINFER_CODEC_CUDA_NON_FINITE_SOURCE &&
-                  status_scale_overflow == NINFER_CODEC_CUDA_SCALE_OVERFLOW &&
-                  status_invalid_scale == NINFER_CODEC_CUDA_INVALID_SCALE &&
-                  status_invalid_divisor == NINFER_CODEC_CUDA_INVALID_DIVISOR &&
-                  status_invalid_code == NINFER_CODEC_CUDA_INVALID_CODE &&
-                  status_zero_scale_nonzero_code == NINFER_CODEC_CUDA_ZERO_SCALE_NONZERO_CODE &&
-                  status_padding_code_not_zero == NINFER_CODEC_CUDA_PADDING_CODE_NOT_ZERO &&
-                  status_padding_scale_not_zero == NINFER_CODEC_CUDA_PADDING_SCALE_NOT_ZERO &&
-                  status_gap_not_zero == NINFER_CODEC_CUDA_GAP_NOT_ZERO,
+static_assert(status_ok == NINFER_CODEC_STATUS_OK && status_row_out_of_range == NINFER_CODEC_STATUS_ROW_OUT_OF_RANGE &&
+                  status_non_finite_source == NINFER_CODEC_STATUS_NON_FINITE_SOURCE &&
+                  status_scale_overflow == NINFER_CODEC_STATUS_SCALE_OVERFLOW &&
+                  status_invalid_scale == NINFER_CODEC_STATUS_INVALID_SCALE &&
+                  status_invalid_divisor == NINFER_CODEC_STATUS_INVALID_DIVISOR &&
+                  status_invalid_code == NINFER_CODEC_STATUS_INVALID_CODE &&
+                  status_zero_scale_nonzero_code == NINFER_CODEC_STATUS_ZERO_SCALE_NONZERO_CODE &&
+                  status_padding_code_not_zero == NINFER_CODEC_STATUS_PADDING_CODE_NOT_ZERO &&
+                  status_padding_scale_not_zero == NINFER_CODEC_STATUS_PADDING_SCALE_NOT_ZERO &&
+                  status_gap_not_zero == NINFER_CODEC_STATUS_GAP_NOT_ZERO,
               "one set of status numbers");
+static_assert(fault_nan == NINFER_CODEC_FAULT_NAN && fault_infinite == NINFER_CODEC_FAULT_INFINITE &&
+                  fault_negative_zero == NINFER_CODEC_FAULT_NEGATIVE_ZERO &&
+                  fault_negative == NINFER_CODEC_FAULT_NEGATIVE && fault_zero == NINFER_CODEC_FAULT_ZERO,
+              "one set of faults");
+static_assert(bf16 == NINFER_CODEC_FORMAT_BF16 && fp32 == NINFER_CODEC_FORMAT_FP32 && i32 == NINFER_CODEC_FORMAT_I32 &&
+                  q4 == NINFER_CODEC_FORMAT_Q4G64_F16S && q5 == NINFER_CODEC_FORMAT_Q5G64_F16S &&
+                  q6 == NINFER_CODEC_FORMAT_Q6G64_F16S && w8 == NINFER_CODEC_FORMAT_W8G32_F16S &&
+                  nvfp4 == NINFER_CODEC_FORMAT_NVFP4 && fp8 == NINFER_CODEC_FORMAT_FP8_E4M3FN_ROW_BF16S &&
+                  type_f32 == NINFER_CODEC_VALUE_F32 && type_bf16 == NINFER_CODEC_VALUE_BF16 &&
+                  type_f16 == NINFER_CODEC_VALUE_F16 && type_f64 == NINFER_CODEC_VALUE_F64,
+              "one set of ids");
 
 // Above these, keys of reports or byte offsets would not fit their words.
 constexpr u64 most_elements = 1ull << 54;
@@ -52,7 +63,7 @@ class Queue {
                               dim3(block_threads), pointers, 0, stream_));
     }
 
-    u32 status() const { return error_ == cudaSuccess ? NINFER_CODEC_CUDA_OK : NINFER_CODEC_CUDA_RUNTIME_ERROR; }
+    u32 status() const { return error_ == cudaSuccess ? NINFER_CODEC_STATUS_OK : NINFER_CODEC_STATUS_CUDA_RUNTIME; }
 
   private:
     bool ok() const { return error_ == cudaSuccess; }
@@ -109,26 +120,31 @@ struct Span {
 // Plan, payload length and rows of an operation. A list is checked on the device.
 u32 check_tensor(u32 format, u64 n, u64 k, u64 payload_length, const Rows& rows, Plan* plan) {
     if (const u32 s = host::make_plan(format, n, k, plan)) return s;
-    if (plan->payload_bytes > most_bytes || n * k > most_elements) return NINFER_CODEC_CUDA_TOO_LARGE;
-    if (payload_length != plan->payload_bytes) return NINFER_CODEC_CUDA_PAYLOAD_LENGTH;
-    if (rows.count == 0) return NINFER_CODEC_CUDA_EMPTY_ROWS;
-    if (!rows.rows && (rows.begin > n || rows.count > n - rows.begin)) return NINFER_CODEC_CUDA_ROW_OUT_OF_RANGE;
-    const Checked worked = Checked(rows.count) * k;
-    if (!worked.ok || worked.value > most_elements) return NINFER_CODEC_CUDA_TOO_LARGE;
-    return NINFER_CODEC_CUDA_OK;
+    if (payload_length != plan->payload_bytes) return NINFER_CODEC_STATUS_PAYLOAD_LENGTH;
+    if (rows.count == 0) return NINFER_CODEC_STATUS_EMPTY_ROWS;
+    if (!rows.rows && (rows.begin > n || rows.count > n - rows.begin)) return NINFER_CODEC_STATUS_ROW_OUT_OF_RANGE;
+    return NINFER_CODEC_STATUS_OK;
+}
+
+// After the lengths: what the keys of reports and byte offsets can hold.
+bool too_large(const Plan& plan, const Rows& rows, u64 value_bytes) {
+    const Checked worked = Checked(rows.count) * plan.k;
+    return !worked.ok || worked.value > most_elements || plan.n * plan.k > most_elements ||
+           plan.payload_bytes > most_bytes || value_bytes > most_bytes;
 }
 
 // Stride and length of a buffer of values; *bytes becomes what is used of it.
 u32 check_values(const Rows& rows, u64 k, u64 stride, u64 elements, u64 width, u64* bytes) {
-    if (stride < k) return NINFER_CODEC_CUDA_STRIDE;
+    if (stride < k) return NINFER_CODEC_STATUS_STRIDE;
     const Checked needed = Checked(rows.count - 1) * stride + k;
-    if (!needed.ok) return NINFER_CODEC_CUDA_OVERFLOW;
-    if (elements < needed.value) return NINFER_CODEC_CUDA_BUFFER_LENGTH;
-    if (needed.value > most_bytes / width) return NINFER_CODEC_CUDA_TOO_LARGE;
-    *bytes = needed.value * width;
-    return NINFER_CODEC_CUDA_OK;
+    if (!needed.ok) return NINFER_CODEC_STATUS_OVERFLOW;
+    if (elements < needed.value) return NINFER_CODEC_STATUS_BUFFER_LENGTH;
+    const Checked used = needed * width;
+    *bytes = used.ok ? used.value : ~0ull;
+    return NINFER_CODEC_STATUS_OK;
 }
 
+bool known_type(u32 type) { return type >= NINFER_CODEC_VALUE_F32 && type <= NINFER_CODEC_VALUE_U64; }
 u64 type_width(u32 type) { return type == type_f64 ? 8 : type == type_f32 ? 4 : 2; }
 bool grouped(u32 format) { return format >= q4 && format <= w8; }
 bool direct(u32 format) { return format <= i32; }
@@ -189,24 +205,25 @@ void check_rows(Queue& queue, const DecodeArgs& a) {
 
 u32 decode(u32 format, u64 n, u64 k, const void* payload, u64 payload_length, const Rows& rows, u32 out_type,
            void* out, u64 stride, u64 out_elements, ninfer_codec_cuda_report* report, cudaStream_t stream) {
-    if (out_type < type_f32 || out_type > type_f64) return NINFER_CODEC_CUDA_UNKNOWN_TYPE;
+    if (!known_type(out_type)) return NINFER_CODEC_STATUS_UNKNOWN_VALUE_TYPE;
     Plan plan;
     if (const u32 s = check_tensor(format, n, k, payload_length, rows, &plan)) return s;
     const bool as_words = (format == bf16 && out_type == type_bf16) || (format == fp32 && out_type == type_f32);
     const bool legal = as_words || (format == bf16 && out_type == type_f32) ||
-                       (quantized(format) && (out_type != type_f64 || format == nvfp4));
-    if (!legal) return NINFER_CODEC_CUDA_UNSUPPORTED_OUTPUT;
+                       (quantized(format) && (out_type <= type_f16 || (out_type == type_f64 && format == nvfp4)));
+    if (!legal) return NINFER_CODEC_STATUS_UNSUPPORTED_OUTPUT;
     const u64 width = type_width(out_type);
     u64 out_bytes = 0;
     if (const u32 s = check_values(rows, k, stride, out_elements, width, &out_bytes)) return s;
+    if (too_large(plan, rows, out_bytes)) return NINFER_CODEC_STATUS_TOO_LARGE;
     if (reinterpret_cast<u64>(out) % width || misaligned(rows.rows) || misaligned(report)) {
-        return NINFER_CODEC_CUDA_MISALIGNED;
+        return NINFER_CODEC_STATUS_MISALIGNED;
     }
     const Span to(out, out_bytes), status(report, sizeof *report), from(payload, payload_length),
         list(rows.rows, rows.rows ? rows.count * 8 : 0);
     if (to.overlaps(from) || to.overlaps(status) || to.overlaps(list) || status.overlaps(from) ||
         status.overlaps(list)) {
-        return NINFER_CODEC_CUDA_OVERLAP;
+        return NINFER_CODEC_STATUS_OVERLAP;
     }
 
     Queue queue(stream);
@@ -232,14 +249,14 @@ u32 gather(u32 format, u64 n, u64 k, const void* payload, u64 payload_length, co
     Plan plan, to_plan;
     if (const u32 s = check_tensor(format, n, k, payload_length, rows, &plan)) return s;
     if (const u32 s = host::make_plan(format, rows.count, k, &to_plan)) return s;
-    if (to_plan.payload_bytes > most_bytes) return NINFER_CODEC_CUDA_TOO_LARGE;
-    if (out_length != to_plan.payload_bytes) return NINFER_CODEC_CUDA_PAYLOAD_LENGTH;
-    if (misaligned(rows.rows) || misaligned(report)) return NINFER_CODEC_CUDA_MISALIGNED;
+    if (out_length != to_plan.payload_bytes) return NINFER_CODEC_STATUS_PAYLOAD_LENGTH;
+    if (too_large(plan, rows, out_length)) return NINFER_CODEC_STATUS_TOO_LARGE;
+    if (misaligned(rows.rows) || misaligned(report)) return NINFER_CODEC_STATUS_MISALIGNED;
     const Span to_span(out, out_length), status(report, sizeof *report), from_span(payload, payload_length),
         list(rows.rows, rows.rows ? rows.count * 8 : 0);
     if (to_span.overlaps(from_span) || to_span.overlaps(status) || to_span.overlaps(list) ||
         status.overlaps(from_span) || status.overlaps(list)) {
-        return NINFER_CODEC_CUDA_OVERLAP;
+        return NINFER_CODEC_STATUS_OVERLAP;
     }
 
     Queue queue(stream);
@@ -267,13 +284,13 @@ u32 gather(u32 format, u64 n, u64 k, const void* payload, u64 payload_length, co
 
 u32 reorder(void (*kernel)(SwizzleArgs), u64 n, u64 k, const void* from, u64 from_length, void* to, u64 to_length,
             cudaStream_t stream) {
-    if (!from || !to) return NINFER_CODEC_CUDA_NULL_POINTER;
+    if (!from || !to) return NINFER_CODEC_STATUS_NULL_POINTER;
     Plan plan;
     if (const u32 s = host::make_plan(nvfp4, n, k, &plan)) return s;
-    if (plan.payload_bytes > most_bytes) return NINFER_CODEC_CUDA_TOO_LARGE;
     const u64 bytes = n * (k / 16);
-    if (from_length != bytes || to_length != bytes) return NINFER_CODEC_CUDA_BUFFER_LENGTH;
-    if (Span(from, bytes).overlaps(Span(to, bytes))) return NINFER_CODEC_CUDA_OVERLAP;
+    if (from_length != bytes || to_length != bytes) return NINFER_CODEC_STATUS_BUFFER_LENGTH;
+    if (bytes > most_bytes) return NINFER_CODEC_STATUS_TOO_LARGE;
+    if (Span(from, bytes).overlaps(Span(to, bytes))) return NINFER_CODEC_STATUS_OVERLAP;
     Queue queue(stream);
     queue.run(kernel, SwizzleArgs{{nullptr, 0, n}, static_cast<const u8*>(from), static_cast<u8*>(to), k / 64, nullptr},
               n / 4 * ceil_div(k / 64, 4), block_threads);
@@ -286,18 +303,18 @@ u32 reorder(void (*kernel)(SwizzleArgs), u64 n, u64 k, const void* from, u64 fro
 using namespace ninfer_codec;
 
 uint32_t ninfer_codec_cuda_payload_bytes(uint32_t format, uint64_t rows, uint64_t columns, uint64_t* bytes) {
-    if (!bytes) return NINFER_CODEC_CUDA_NULL_POINTER;
+    if (!bytes) return NINFER_CODEC_STATUS_NULL_POINTER;
     Plan plan;
     if (const u32 s = host::make_plan(format, rows, columns, &plan)) return s;
     *bytes = plan.payload_bytes;
-    return NINFER_CODEC_CUDA_OK;
+    return NINFER_CODEC_STATUS_OK;
 }
 
 uint32_t ninfer_codec_cuda_decode(uint32_t format, uint64_t rows, uint64_t columns, const void* payload,
                                   uint64_t payload_length, uint64_t begin, uint64_t count, uint32_t out_type,
                                   void* out, uint64_t out_stride, uint64_t out_elements,
                                   ninfer_codec_cuda_report* report, cudaStream_t stream) {
-    if (!payload || !out || !report) return NINFER_CODEC_CUDA_NULL_POINTER;
+    if (!payload || !out || !report) return NINFER_CODEC_STATUS_NULL_POINTER;
     return decode(format, rows, columns, payload, payload_length, {nullptr, begin, count}, out_type, out, out_stride,
                   out_elements, report, stream);
 }
@@ -306,7 +323,7 @@ uint32_t ninfer_codec_cuda_decode_list(uint32_t format, uint64_t rows, uint64_t 
                                        uint64_t payload_length, const uint64_t* list, uint64_t count,
                                        uint32_t out_type, void* out, uint64_t out_stride, uint64_t out_elements,
                                        ninfer_codec_cuda_report* report, cudaStream_t stream) {
-    if (!payload || !list || !out || !report) return NINFER_CODEC_CUDA_NULL_POINTER;
+    if (!payload || !list || !out || !report) return NINFER_CODEC_STATUS_NULL_POINTER;
     return decode(format, rows, columns, payload, payload_length, {reinterpret_cast<const u64*>(list), 0, count},
                   out_type, out, out_stride, out_elements, report, stream);
 }
@@ -315,18 +332,20 @@ uint32_t ninfer_codec_cuda_quantize(uint32_t format, uint64_t rows, uint64_t col
                                     const void* source, uint64_t source_stride, uint64_t source_elements,
                                     uint64_t begin, uint64_t count, void* payload, uint64_t payload_length,
                                     ninfer_codec_cuda_report* report, cudaStream_t stream) {
-    if (!source || !payload || !report) return NINFER_CODEC_CUDA_NULL_POINTER;
-    if (source_type < type_f32 || source_type > type_f16) return NINFER_CODEC_CUDA_UNKNOWN_TYPE;
+    if (!source || !payload || !report) return NINFER_CODEC_STATUS_NULL_POINTER;
+    if (!known_type(source_type)) return NINFER_CODEC_STATUS_UNKNOWN_VALUE_TYPE;
     const Rows range{nullptr, begin, count};
     Plan plan;
     if (const u32 s = check_tensor(format, rows, columns, payload_length, range, &plan)) return s;
-    if (!grouped(format)) return NINFER_CODEC_CUDA_NO_CANONICAL_ENCODER;
+    if (!grouped(format)) return NINFER_CODEC_STATUS_NO_CANONICAL_ENCODER;
+    if (source_type > type_f16) return NINFER_CODEC_STATUS_UNSUPPORTED_SOURCE;
     u64 source_bytes = 0;
     const u64 width = type_width(source_type);
     if (const u32 s = check_values(range, columns, source_stride, source_elements, width, &source_bytes)) return s;
-    if (reinterpret_cast<u64>(source) % width || misaligned(report)) return NINFER_CODEC_CUDA_MISALIGNED;
+    if (too_large(plan, range, source_bytes)) return NINFER_CODEC_STATUS_TOO_LARGE;
+    if (reinterpret_cast<u64>(source) % width || misaligned(report)) return NINFER_CODEC_STATUS_MISALIGNED;
     const Span from(source, source_bytes), to(payload, payload_length), status(report, sizeof *report);
-    if (from.overlaps(to) || status.overlaps(to) || status.overlaps(from)) return NINFER_CODEC_CUDA_OVERLAP;
+    if (from.overlaps(to) || status.overlaps(to) || status.overlaps(from)) return NINFER_CODEC_STATUS_OVERLAP;
 
     Queue queue(stream);
     Report* const r = reinterpret_cast<Report*>(report);
@@ -342,12 +361,13 @@ uint32_t ninfer_codec_cuda_quantize(uint32_t format, uint64_t rows, uint64_t col
 uint32_t ninfer_codec_cuda_validate(uint32_t format, uint64_t rows, uint64_t columns, const void* payload,
                                     uint64_t payload_length, uint64_t begin, uint64_t count,
                                     ninfer_codec_cuda_report* report, cudaStream_t stream) {
-    if (!payload || !report) return NINFER_CODEC_CUDA_NULL_POINTER;
+    if (!payload || !report) return NINFER_CODEC_STATUS_NULL_POINTER;
     const Rows range{nullptr, begin, count};
     Plan plan;
     if (const u32 s = check_tensor(format, rows, columns, payload_length, range, &plan)) return s;
-    if (misaligned(report)) return NINFER_CODEC_CUDA_MISALIGNED;
-    if (Span(payload, payload_length).overlaps(Span(report, sizeof *report))) return NINFER_CODEC_CUDA_OVERLAP;
+    if (too_large(plan, range, 0)) return NINFER_CODEC_STATUS_TOO_LARGE;
+    if (misaligned(report)) return NINFER_CODEC_STATUS_MISALIGNED;
+    if (Span(payload, payload_length).overlaps(Span(report, sizeof *report))) return NINFER_CODEC_STATUS_OVERLAP;
 
     Queue queue(stream);
     Report* const r = reinterpret_cast<Report*>(report);
@@ -371,7 +391,7 @@ uint32_t ninfer_codec_cuda_validate(uint32_t format, uint64_t rows, uint64_t col
 uint32_t ninfer_codec_cuda_slice(uint32_t format, uint64_t rows, uint64_t columns, const void* payload,
                                  uint64_t payload_length, uint64_t begin, uint64_t count, void* out,
                                  uint64_t out_length, ninfer_codec_cuda_report* report, cudaStream_t stream) {
-    if (!payload || !out || !report) return NINFER_CODEC_CUDA_NULL_POINTER;
+    if (!payload || !out || !report) return NINFER_CODEC_STATUS_NULL_POINTER;
     return gather(format, rows, columns, payload, payload_length, {nullptr, begin, count}, out, out_length, report,
                   stream);
 }
@@ -379,7 +399,7 @@ uint32_t ninfer_codec_cuda_slice(uint32_t format, uint64_t rows, uint64_t column
 uint32_t ninfer_codec_cuda_gather(uint32_t format, uint64_t rows, uint64_t columns, const void* payload,
                                   uint64_t payload_length, const uint64_t* list, uint64_t count, void* out,
                                   uint64_t out_length, ninfer_codec_cuda_report* report, cudaStream_t stream) {
-    if (!payload || !list || !out || !report) return NINFER_CODEC_CUDA_NULL_POINTER;
+    if (!payload || !list || !out || !report) return NINFER_CODEC_STATUS_NULL_POINTER;
     return gather(format, rows, columns, payload, payload_length, {reinterpret_cast<const u64*>(list), 0, count}, out,
                   out_length, report, stream);
 }

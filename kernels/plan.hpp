@@ -50,9 +50,9 @@ inline bool traits_of(u32 format, Traits* t) {
 // UNKNOWN_FORMAT, ZERO_DIMENSION, NOT_MULTIPLE or OVERFLOW, in this order.
 inline u32 make_plan(u32 format, u64 n, u64 k, Plan* plan) {
     Traits t;
-    if (!traits_of(format, &t)) return NINFER_CODEC_CUDA_UNKNOWN_FORMAT;
-    if (n == 0 || k == 0) return NINFER_CODEC_CUDA_ZERO_DIMENSION;
-    if (format == nvfp4 && (n % 128 != 0 || k % 64 != 0)) return NINFER_CODEC_CUDA_NOT_MULTIPLE;
+    if (!traits_of(format, &t)) return NINFER_CODEC_STATUS_UNKNOWN_FORMAT;
+    if (n == 0 || k == 0) return NINFER_CODEC_STATUS_ZERO_DIMENSION;
+    if (format == nvfp4 && (n % 128 != 0 || k % 64 != 0)) return NINFER_CODEC_STATUS_NOT_MULTIPLE;
     const Checked elements = Checked(n) * k;
     Checked base_row(0), high_row(0), scale_row(0), high_at(0), scale_at(0), end(0);
     if (t.word_bytes) {
@@ -78,9 +78,9 @@ inline u32 make_plan(u32 format, u64 n, u64 k, Plan* plan) {
         high_at = scale_at = (base_row * n).up(256);
         end = scale_at + scale_row * n;
     }
-    if (!elements.ok || !end.ok) return NINFER_CODEC_CUDA_OVERFLOW;
+    if (!elements.ok || !end.ok) return NINFER_CODEC_STATUS_OVERFLOW;
     *plan = {n, k, base_row.value, high_at.value, high_row.value, scale_at.value, scale_row.value, end.value};
-    return NINFER_CODEC_CUDA_OK;
+    return NINFER_CODEC_STATUS_OK;
 }
 
 }  // namespace ninfer_codec::host

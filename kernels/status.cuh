@@ -5,16 +5,16 @@ namespace ninfer_codec {
 
 enum Status : unsigned int {
     status_ok = 0,
-    status_row_out_of_range = 9,
-    status_non_finite_source = 20,
-    status_scale_overflow = 22,
-    status_invalid_scale = 24,
-    status_invalid_divisor = 25,
-    status_invalid_code = 26,
-    status_zero_scale_nonzero_code = 27,
-    status_padding_code_not_zero = 28,
-    status_padding_scale_not_zero = 29,
-    status_gap_not_zero = 30,
+    status_row_out_of_range = 17,
+    status_non_finite_source = 31,
+    status_scale_overflow = 33,
+    status_invalid_scale = 35,
+    status_invalid_divisor = 36,
+    status_invalid_code = 37,
+    status_zero_scale_nonzero_code = 38,
+    status_padding_code_not_zero = 39,
+    status_padding_scale_not_zero = 40,
+    status_gap_not_zero = 41,
 };
 
 // What is wrong with a scale or divisor word.

@@ -235,8 +235,8 @@ struct Outcome {
                offset == o.offset && word == o.word;
     }
 };
-enum : u32 { non_finite = 20, scale_overflow = 22, bad_scale = 24, bad_divisor = 25, bad_code = 26, zero_scale = 27,
-             padding_code = 28, padding_scale = 29, gap = 30, out_of_range = 9 };
+enum : u32 { out_of_range = 17, non_finite = 31, scale_overflow = 33, bad_scale = 35, bad_divisor = 36, bad_code = 37,
+             zero_scale = 38, padding_code = 39, padding_scale = 40, gap = 41 };
 
 inline u32 fault_of(u64 w, Float f, bool positive) {
     const u64 magnitude = w & (f.sign() - 1);

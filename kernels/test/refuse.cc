@@ -80,58 +80,64 @@ class Refusals {
     void shapes() {
         for (u32 format : {0u, 10u, 255u, 0xffffffffu}) {
             const Call c = with([&](Call& x) { x.format = format; });
-            refuse(decode(c), NINFER_CODEC_CUDA_UNKNOWN_FORMAT, "format");
-            refuse(validate(c), NINFER_CODEC_CUDA_UNKNOWN_FORMAT, "format");
-            refuse(slice(c), NINFER_CODEC_CUDA_UNKNOWN_FORMAT, "format");
-            refuse(quantize(c), NINFER_CODEC_CUDA_UNKNOWN_FORMAT, "format");
+            refuse(decode(c), NINFER_CODEC_STATUS_UNKNOWN_FORMAT, "format");
+            refuse(validate(c), NINFER_CODEC_STATUS_UNKNOWN_FORMAT, "format");
+            refuse(slice(c), NINFER_CODEC_STATUS_UNKNOWN_FORMAT, "format");
+            refuse(quantize(c), NINFER_CODEC_STATUS_UNKNOWN_FORMAT, "format");
         }
-        refuse(decode(with([](Call& x) { x.n = 0; })), NINFER_CODEC_CUDA_ZERO_DIMENSION, "no rows");
-        refuse(decode(with([](Call& x) { x.k = 0; })), NINFER_CODEC_CUDA_ZERO_DIMENSION, "no columns");
-        refuse(decode(with([](Call& x) { x.format = reference::NVFP4; })), NINFER_CODEC_CUDA_NOT_MULTIPLE, "multiples");
+        refuse(decode(with([](Call& x) { x.n = 0; })), NINFER_CODEC_STATUS_ZERO_DIMENSION, "no rows");
+        refuse(decode(with([](Call& x) { x.k = 0; })), NINFER_CODEC_STATUS_ZERO_DIMENSION, "no columns");
+        refuse(decode(with([](Call& x) { x.format = reference::NVFP4; })), NINFER_CODEC_STATUS_NOT_MULTIPLE, "multiples");
         for (u32 format = 1; format <= 9; ++format) {
             const u64 n = u64(1) << 32, k = u64(1) << 32;
-            refuse(decode(with([&](Call& x) { x.format = format, x.n = n, x.k = k; })), NINFER_CODEC_CUDA_OVERFLOW,
+            refuse(decode(with([&](Call& x) { x.format = format, x.n = n, x.k = k; })), NINFER_CODEC_STATUS_OVERFLOW,
                    "overflow");
         }
-        refuse(decode(with([](Call& x) { x.n = (u64(1) << 58) - 1, x.k = 1; })), NINFER_CODEC_CUDA_OVERFLOW, "overflow");
-        refuse(decode(with([](Call& x) { x.n = u64(1) << 55, x.k = 1; })), NINFER_CODEC_CUDA_TOO_LARGE, "too large");
+        refuse(decode(with([](Call& x) { x.n = (u64(1) << 58) - 1, x.k = 1; })), NINFER_CODEC_STATUS_OVERFLOW, "overflow");
+        const Call large = with([](Call& x) {
+            x.format = reference::FP32, x.n = u64(1) << 55, x.k = 1, x.payload_length = u64(1) << 57, x.stride = 1;
+            x.elements = ~u64(0);
+        });
+        refuse(decode(large), NINFER_CODEC_STATUS_TOO_LARGE, "too large");
+        refuse(validate(large), NINFER_CODEC_STATUS_TOO_LARGE, "too large");
         for (i64 off : {-1, 1}) {
             const Call c = with([&](Call& x) { x.payload_length += u64(off); });
-            refuse(decode(c), NINFER_CODEC_CUDA_PAYLOAD_LENGTH, "payload length");
-            refuse(decode_list(c), NINFER_CODEC_CUDA_PAYLOAD_LENGTH, "payload length");
-            refuse(validate(c), NINFER_CODEC_CUDA_PAYLOAD_LENGTH, "payload length");
-            refuse(slice(c), NINFER_CODEC_CUDA_PAYLOAD_LENGTH, "payload length");
-            refuse(quantize(c), NINFER_CODEC_CUDA_PAYLOAD_LENGTH, "payload length");
+            refuse(decode(c), NINFER_CODEC_STATUS_PAYLOAD_LENGTH, "payload length");
+            refuse(decode_list(c), NINFER_CODEC_STATUS_PAYLOAD_LENGTH, "payload length");
+            refuse(validate(c), NINFER_CODEC_STATUS_PAYLOAD_LENGTH, "payload length");
+            refuse(slice(c), NINFER_CODEC_STATUS_PAYLOAD_LENGTH, "payload length");
+            refuse(quantize(c), NINFER_CODEC_STATUS_PAYLOAD_LENGTH, "payload length");
         }
-        refuse(decode(with([](Call& x) { x.payload_length = ~u64(0); })), NINFER_CODEC_CUDA_PAYLOAD_LENGTH, "length");
-        refuse(decode(with([](Call& x) { x.payload_length = 0; })), NINFER_CODEC_CUDA_PAYLOAD_LENGTH, "length");
+        refuse(decode(with([](Call& x) { x.payload_length = ~u64(0); })), NINFER_CODEC_STATUS_PAYLOAD_LENGTH, "length");
+        refuse(decode(with([](Call& x) { x.payload_length = 0; })), NINFER_CODEC_STATUS_PAYLOAD_LENGTH, "length");
     }
 
     void rows() {
         const Call none = with([](Call& x) { x.count = 0; });
-        refuse(decode(none), NINFER_CODEC_CUDA_EMPTY_ROWS, "empty range");
-        refuse(decode_list(none), NINFER_CODEC_CUDA_EMPTY_ROWS, "empty list");
-        refuse(validate(none), NINFER_CODEC_CUDA_EMPTY_ROWS, "empty range");
-        refuse(slice(none), NINFER_CODEC_CUDA_EMPTY_ROWS, "empty range");
-        refuse(quantize(none), NINFER_CODEC_CUDA_EMPTY_ROWS, "empty range");
+        refuse(decode(none), NINFER_CODEC_STATUS_EMPTY_ROWS, "empty range");
+        refuse(decode_list(none), NINFER_CODEC_STATUS_EMPTY_ROWS, "empty list");
+        refuse(validate(none), NINFER_CODEC_STATUS_EMPTY_ROWS, "empty range");
+        refuse(slice(none), NINFER_CODEC_STATUS_EMPTY_ROWS, "empty range");
+        refuse(quantize(none), NINFER_CODEC_STATUS_EMPTY_ROWS, "empty range");
         const u64 ranges[][2] = {{0, 5}, {4, 1}, {5, 1}, {1, 4}, {~u64(0), 1}, {1, ~u64(0)}, {~u64(0), ~u64(0)}};
         for (const auto& r : ranges) {
             const Call c = with([&](Call& x) { x.begin = r[0], x.count = r[1]; });
-            refuse(decode(c), NINFER_CODEC_CUDA_ROW_OUT_OF_RANGE, "range past the end");
-            refuse(validate(c), NINFER_CODEC_CUDA_ROW_OUT_OF_RANGE, "range past the end");
-            refuse(slice(c), NINFER_CODEC_CUDA_ROW_OUT_OF_RANGE, "range past the end");
-            refuse(quantize(c), NINFER_CODEC_CUDA_ROW_OUT_OF_RANGE, "range past the end");
+            refuse(decode(c), NINFER_CODEC_STATUS_ROW_OUT_OF_RANGE, "range past the end");
+            refuse(validate(c), NINFER_CODEC_STATUS_ROW_OUT_OF_RANGE, "range past the end");
+            refuse(slice(c), NINFER_CODEC_STATUS_ROW_OUT_OF_RANGE, "range past the end");
+            refuse(quantize(c), NINFER_CODEC_STATUS_ROW_OUT_OF_RANGE, "range past the end");
         }
-        refuse(decode_list(with([](Call& x) { x.count = ~u64(0); })), NINFER_CODEC_CUDA_TOO_LARGE, "list length");
+        refuse(decode_list(with([](Call& x) { x.count = ~u64(0); })), NINFER_CODEC_STATUS_OVERFLOW, "list length");
     }
 
     void values() {
-        for (u32 type : {0u, 5u, 0xffffffffu}) {
-            refuse(decode(with([&](Call& x) { x.type = type; })), NINFER_CODEC_CUDA_UNKNOWN_TYPE, "type");
-            refuse(quantize(with([&](Call& x) { x.type = type; })), NINFER_CODEC_CUDA_UNKNOWN_TYPE, "type");
+        for (u32 type : {0u, 8u, 0xffffffffu}) {
+            refuse(decode(with([&](Call& x) { x.type = type; })), NINFER_CODEC_STATUS_UNKNOWN_VALUE_TYPE, "type");
+            refuse(quantize(with([&](Call& x) { x.type = type; })), NINFER_CODEC_STATUS_UNKNOWN_VALUE_TYPE, "type");
         }
-        refuse(decode(with([](Call& x) { x.type = reference::F64; })), NINFER_CODEC_CUDA_UNSUPPORTED_OUTPUT, "f64");
-        refuse(quantize(with([](Call& x) { x.type = reference::F64; })), NINFER_CODEC_CUDA_UNKNOWN_TYPE, "f64");
+        refuse(decode(with([](Call& x) { x.type = reference::F64; })), NINFER_CODEC_STATUS_UNSUPPORTED_OUTPUT, "f64");
+        refuse(decode(with([](Call& x) { x.type = NINFER_CODEC_VALUE_I32; })), NINFER_CODEC_STATUS_UNSUPPORTED_OUTPUT, "i32");
+        refuse(quantize(with([](Call& x) { x.type = reference::F64; })), NINFER_CODEC_STATUS_UNSUPPORTED_SOURCE, "f64");
         const std::pair<u32, u32> direct[] = {{reference::BF16, reference::F16}, {reference::BF16, reference::F64},
                                               {reference::FP32, reference::TBF16}, {reference::FP32, reference::F16},
                                               {reference::I32, reference::F32}, {reference::I32, reference::TBF16}};
@@ -139,20 +145,20 @@ class Refusals {
             const Call c = with([&, f = format, t = type](Call& x) {
                 x.format = f, x.type = t, x.payload_length = 520 * (f == reference::BF16 ? 2 : 4);
             });
-            refuse(decode(c), NINFER_CODEC_CUDA_UNSUPPORTED_OUTPUT, "direct output");
+            refuse(decode(c), NINFER_CODEC_STATUS_UNSUPPORTED_OUTPUT, "direct output");
         }
         for (u64 stride : {u64(0), u64(129)}) {
             const Call c = with([&](Call& x) { x.stride = stride; });
-            refuse(decode(c), NINFER_CODEC_CUDA_STRIDE, "stride");
-            refuse(quantize(c), NINFER_CODEC_CUDA_STRIDE, "stride");
+            refuse(decode(c), NINFER_CODEC_STATUS_STRIDE, "stride");
+            refuse(quantize(c), NINFER_CODEC_STATUS_STRIDE, "stride");
         }
         const Call huge = with([](Call& x) { x.stride = ~u64(0); });
-        refuse(decode(huge), NINFER_CODEC_CUDA_OVERFLOW, "stride");
-        refuse(quantize(huge), NINFER_CODEC_CUDA_OVERFLOW, "stride");
+        refuse(decode(huge), NINFER_CODEC_STATUS_OVERFLOW, "stride");
+        refuse(quantize(huge), NINFER_CODEC_STATUS_OVERFLOW, "stride");
         const Call little = with([](Call& x) { x.elements = 519; });
-        refuse(decode(little), NINFER_CODEC_CUDA_BUFFER_LENGTH, "output length");
-        refuse(quantize(little), NINFER_CODEC_CUDA_BUFFER_LENGTH, "source length");
-        refuse(slice(with([&](Call& x) { x.elements = x.payload_length + 1; })), NINFER_CODEC_CUDA_PAYLOAD_LENGTH,
+        refuse(decode(little), NINFER_CODEC_STATUS_BUFFER_LENGTH, "output length");
+        refuse(quantize(little), NINFER_CODEC_STATUS_BUFFER_LENGTH, "source length");
+        refuse(slice(with([&](Call& x) { x.elements = x.payload_length + 1; })), NINFER_CODEC_STATUS_PAYLOAD_LENGTH,
                "slice length");
     }
 
@@ -160,49 +166,49 @@ class Refusals {
         const auto null = [](auto member) {
             return [=](Call& x) { x.*member = nullptr; };
         };
-        refuse(decode(with(null(&Call::payload))), NINFER_CODEC_CUDA_NULL_POINTER, "null payload");
-        refuse(decode(with(null(&Call::out))), NINFER_CODEC_CUDA_NULL_POINTER, "null output");
-        refuse(decode(with(null(&Call::report))), NINFER_CODEC_CUDA_NULL_POINTER, "null report");
-        refuse(decode_list(with(null(&Call::list))), NINFER_CODEC_CUDA_NULL_POINTER, "null list");
-        refuse(validate(with(null(&Call::payload))), NINFER_CODEC_CUDA_NULL_POINTER, "null payload");
-        refuse(validate(with(null(&Call::report))), NINFER_CODEC_CUDA_NULL_POINTER, "null report");
-        refuse(slice(with(null(&Call::out))), NINFER_CODEC_CUDA_NULL_POINTER, "null output");
-        refuse(quantize(with(null(&Call::payload))), NINFER_CODEC_CUDA_NULL_POINTER, "null payload");
-        refuse(quantize(with(null(&Call::out))), NINFER_CODEC_CUDA_NULL_POINTER, "null source");
+        refuse(decode(with(null(&Call::payload))), NINFER_CODEC_STATUS_NULL_POINTER, "null payload");
+        refuse(decode(with(null(&Call::out))), NINFER_CODEC_STATUS_NULL_POINTER, "null output");
+        refuse(decode(with(null(&Call::report))), NINFER_CODEC_STATUS_NULL_POINTER, "null report");
+        refuse(decode_list(with(null(&Call::list))), NINFER_CODEC_STATUS_NULL_POINTER, "null list");
+        refuse(validate(with(null(&Call::payload))), NINFER_CODEC_STATUS_NULL_POINTER, "null payload");
+        refuse(validate(with(null(&Call::report))), NINFER_CODEC_STATUS_NULL_POINTER, "null report");
+        refuse(slice(with(null(&Call::out))), NINFER_CODEC_STATUS_NULL_POINTER, "null output");
+        refuse(quantize(with(null(&Call::payload))), NINFER_CODEC_STATUS_NULL_POINTER, "null payload");
+        refuse(quantize(with(null(&Call::out))), NINFER_CODEC_STATUS_NULL_POINTER, "null source");
 
         const auto bytes = [](const void* p, u64 n) { return static_cast<const void*>(static_cast<const u8*>(p) + n); };
         const auto moved = [&](u64 n) {
             return with([&](Call& x) { x.out = const_cast<void*>(bytes(x.out, n)); });
         };
-        refuse(decode(moved(1)), NINFER_CODEC_CUDA_MISALIGNED, "misaligned output");
-        refuse(decode(moved(2)), NINFER_CODEC_CUDA_MISALIGNED, "misaligned output");
-        refuse(quantize(moved(2)), NINFER_CODEC_CUDA_MISALIGNED, "misaligned source");
+        refuse(decode(moved(1)), NINFER_CODEC_STATUS_MISALIGNED, "misaligned output");
+        refuse(decode(moved(2)), NINFER_CODEC_STATUS_MISALIGNED, "misaligned output");
+        refuse(quantize(moved(2)), NINFER_CODEC_STATUS_MISALIGNED, "misaligned source");
         Call c = moved(1);
         c.type = reference::TBF16;
-        refuse(decode(c), NINFER_CODEC_CUDA_MISALIGNED, "misaligned output");
-        refuse(quantize(c), NINFER_CODEC_CUDA_MISALIGNED, "misaligned source");
+        refuse(decode(c), NINFER_CODEC_STATUS_MISALIGNED, "misaligned output");
+        refuse(quantize(c), NINFER_CODEC_STATUS_MISALIGNED, "misaligned source");
         c = good_;
         c.report = reinterpret_cast<ninfer_codec_cuda_report*>(reinterpret_cast<u64>(c.report) + 4);
-        refuse(decode(c), NINFER_CODEC_CUDA_MISALIGNED, "misaligned report");
-        refuse(validate(c), NINFER_CODEC_CUDA_MISALIGNED, "misaligned report");
-        refuse(quantize(c), NINFER_CODEC_CUDA_MISALIGNED, "misaligned report");
+        refuse(decode(c), NINFER_CODEC_STATUS_MISALIGNED, "misaligned report");
+        refuse(validate(c), NINFER_CODEC_STATUS_MISALIGNED, "misaligned report");
+        refuse(quantize(c), NINFER_CODEC_STATUS_MISALIGNED, "misaligned report");
         c = good_;
         c.list = reinterpret_cast<const uint64_t*>(reinterpret_cast<u64>(c.list) + 4);
-        refuse(decode_list(c), NINFER_CODEC_CUDA_MISALIGNED, "misaligned list");
+        refuse(decode_list(c), NINFER_CODEC_STATUS_MISALIGNED, "misaligned list");
 
         c = good_;
         c.out = const_cast<void*>(bytes(c.payload, 0));
-        refuse(decode(c), NINFER_CODEC_CUDA_OVERLAP, "output over payload");
-        refuse(quantize(c), NINFER_CODEC_CUDA_OVERLAP, "source over payload");
+        refuse(decode(c), NINFER_CODEC_STATUS_OVERLAP, "output over payload");
+        refuse(quantize(c), NINFER_CODEC_STATUS_OVERLAP, "source over payload");
         c.elements = c.payload_length;
-        refuse(slice(c), NINFER_CODEC_CUDA_OVERLAP, "slice over payload");
+        refuse(slice(c), NINFER_CODEC_STATUS_OVERLAP, "slice over payload");
         c = good_;
         c.report = static_cast<ninfer_codec_cuda_report*>(c.out) + 1;
-        refuse(decode(c), NINFER_CODEC_CUDA_OVERLAP, "report in the output");
-        refuse(quantize(c), NINFER_CODEC_CUDA_OVERLAP, "report in the source");
+        refuse(decode(c), NINFER_CODEC_STATUS_OVERLAP, "report in the output");
+        refuse(quantize(c), NINFER_CODEC_STATUS_OVERLAP, "report in the source");
         c = good_;
         c.list = static_cast<const uint64_t*>(c.out);
-        refuse(decode_list(c), NINFER_CODEC_CUDA_OVERLAP, "list in the output");
+        refuse(decode_list(c), NINFER_CODEC_STATUS_OVERLAP, "list in the output");
     }
 
     void quantize() {
@@ -210,7 +216,7 @@ class Refusals {
                                                {reference::FP8, 776}};
         for (const auto& [format, length] : lengths) {
             const Call c = with([&, f = format, l = length](Call& x) { x.format = f, x.payload_length = l; });
-            refuse(quantize(c), NINFER_CODEC_CUDA_NO_CANONICAL_ENCODER, "no encoder");
+            refuse(quantize(c), NINFER_CODEC_STATUS_NO_CANONICAL_ENCODER, "no encoder");
         }
     }
 
@@ -219,14 +225,14 @@ class Refusals {
         const auto swizzle = [](u64 n, u64 k, const void* a, u64 al, void* b, u64 bl) {
             return ninfer_codec_cuda_swizzle_scales(n, k, a, al, b, bl, nullptr);
         };
-        refuse(swizzle(128, 64, nullptr, 512, p, 512), NINFER_CODEC_CUDA_NULL_POINTER, "swizzle");
-        refuse(swizzle(128, 64, p, 512, nullptr, 512), NINFER_CODEC_CUDA_NULL_POINTER, "swizzle");
-        refuse(swizzle(127, 64, p, 508, p + 1024, 508), NINFER_CODEC_CUDA_NOT_MULTIPLE, "swizzle");
-        refuse(swizzle(0, 64, p, 0, p + 1024, 0), NINFER_CODEC_CUDA_ZERO_DIMENSION, "swizzle");
-        refuse(swizzle(128, 64, p, 511, p + 1024, 512), NINFER_CODEC_CUDA_BUFFER_LENGTH, "swizzle");
-        refuse(swizzle(128, 64, p, 512, p + 1024, 513), NINFER_CODEC_CUDA_BUFFER_LENGTH, "swizzle");
-        refuse(swizzle(128, 64, p, 512, p + 511, 512), NINFER_CODEC_CUDA_OVERLAP, "swizzle");
-        refuse(ninfer_codec_cuda_payload_bytes(4, 1, 1, nullptr), NINFER_CODEC_CUDA_NULL_POINTER, "payload bytes");
+        refuse(swizzle(128, 64, nullptr, 512, p, 512), NINFER_CODEC_STATUS_NULL_POINTER, "swizzle");
+        refuse(swizzle(128, 64, p, 512, nullptr, 512), NINFER_CODEC_STATUS_NULL_POINTER, "swizzle");
+        refuse(swizzle(127, 64, p, 508, p + 1024, 508), NINFER_CODEC_STATUS_NOT_MULTIPLE, "swizzle");
+        refuse(swizzle(0, 64, p, 0, p + 1024, 0), NINFER_CODEC_STATUS_ZERO_DIMENSION, "swizzle");
+        refuse(swizzle(128, 64, p, 511, p + 1024, 512), NINFER_CODEC_STATUS_BUFFER_LENGTH, "swizzle");
+        refuse(swizzle(128, 64, p, 512, p + 1024, 513), NINFER_CODEC_STATUS_BUFFER_LENGTH, "swizzle");
+        refuse(swizzle(128, 64, p, 512, p + 511, 512), NINFER_CODEC_STATUS_OVERLAP, "swizzle");
+        refuse(ninfer_codec_cuda_payload_bytes(4, 1, 1, nullptr), NINFER_CODEC_STATUS_NULL_POINTER, "payload bytes");
     }
 
     using i64 = long long;

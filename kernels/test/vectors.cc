@@ -24,11 +24,11 @@ u64 number(const json::Value& v, const char* name) { return v.has(name) ? v[name
 
 u32 status_of(const std::string& kind) {
     static const std::map<std::string, u32> all = {
-        {"zero_dimension", 3},     {"not_multiple", 4},   {"overflow", 5},
-        {"payload_length", 7},     {"empty_rows", 8},     {"row_out_of_range", 9},
-        {"non_finite_source", 20}, {"scale_overflow", 22}, {"invalid_scale", 24},
-        {"invalid_divisor", 25},   {"invalid_code", 26},  {"zero_scale_nonzero_code", 27},
-        {"padding_code_not_zero", 28}, {"padding_scale_not_zero", 29}, {"gap_not_zero", 30}};
+        {"zero_dimension", 11},     {"not_multiple", 12},   {"overflow", 13},
+        {"payload_length", 15},     {"empty_rows", 16},     {"row_out_of_range", 17},
+        {"non_finite_source", 31}, {"scale_overflow", 33}, {"invalid_scale", 35},
+        {"invalid_divisor", 36},   {"invalid_code", 37},  {"zero_scale_nonzero_code", 38},
+        {"padding_code_not_zero", 39}, {"padding_scale_not_zero", 40}, {"gap_not_zero", 41}};
     const auto it = all.find(kind);
     return it == all.end() ? 999 : it->second;
 }
@@ -46,7 +46,7 @@ void expect_error(const Outcome& got, const json::Value& error, const std::strin
     if (error.has("col")) check(got.column == number(error, "col"), what + ": column");
     if (error.has("group") && !error.has("col")) check(got.group == number(error, "group"), what + ": group");
     if (error.has("offset")) check(got.offset == number(error, "offset"), what + ": offset");
-    if (got.status == NINFER_CODEC_CUDA_INVALID_SCALE || got.status == NINFER_CODEC_CUDA_INVALID_DIVISOR) {
+    if (got.status == NINFER_CODEC_STATUS_INVALID_SCALE || got.status == NINFER_CODEC_STATUS_INVALID_DIVISOR) {
         if (error.has("reason")) check(got.fault == fault_of(error["reason"].text), what + ": reason");
     }
 }
@@ -57,7 +57,7 @@ void expect_invalid(Shape s, const Bytes& payload, const json::Value& error, con
         Buffer in(payload);
         Report report;
         check(ninfer_codec_cuda_validate(s.format, s.n, s.k, in.get(), payload.size(), 0, s.n, report.get(),
-                                         nullptr) == NINFER_CODEC_CUDA_PAYLOAD_LENGTH,
+                                         nullptr) == NINFER_CODEC_STATUS_PAYLOAD_LENGTH,
               what + ": length");
         return;
     }

@@ -3,7 +3,7 @@
 #
 #   kernels/tools/shim.sh [COMPILER...]       g++ and clang++-19 if none is named
 #   kernels/tools/shim.sh --control           breaks the kernels in a copy, one fault at a time: each must be seen
-set -eu
+set -euo pipefail
 kernels=$(cd "$(dirname "$0")/.." && pwd)
 target=${CARGO_TARGET_DIR:-$kernels/../target}/cuda-shim
 vectors=$kernels/../tests/vectors
@@ -20,7 +20,7 @@ control() {
         faults=$((faults + 1))
         rm -rf "$copy"
         mkdir -p "$copy/include"
-        cp "$kernels/../include/ninfer_codec_cuda.h" "$copy/include/"
+        cp "$kernels/../include/"*.h "$copy/include/"
         cp -r "$kernels" "$copy/kernels"
         grep -qF -- "$from" "$copy/kernels/$file" || { echo "control: $file has no: $from"; exit 1; }
         FROM=$from TO=$to perl -0pi -e 's/\Q$ENV{FROM}\E/$ENV{TO}/' "$copy/kernels/$file"
@@ -54,5 +54,5 @@ for compiler in "$@"; do
     command -v "$compiler" > /dev/null || { echo "no compiler $compiler"; exit 1; }
     build "$compiler" "$kernels" "$target/$compiler"
     "$target/$compiler/check" vectors "$vectors" digests "$kernels/test/digests.txt" refusals engine random far \
-        exhaustive bench 0.002 | grep -v '^| '
+        exhaustive bench 0.002 | grep -v '^|'
 done

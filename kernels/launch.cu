@@ -137,8 +137,7 @@ bool too_large(const Plan& plan, const Rows& rows, u64 value_bytes) {
 u32 check_values(const Rows& rows, u64 k, u64 stride, u64 elements, u64 width, u64* bytes) {
     if (stride < k) return NINFER_CODEC_STATUS_STRIDE;
     const Checked needed = Checked(rows.count - 1) * stride + k;
-    if (!needed.ok) return NINFER_CODEC_STATUS_OVERFLOW;
-    if (elements < needed.value) return NINFER_CODEC_STATUS_BUFFER_LENGTH;
+    if (!needed.ok || elements < needed.value) return NINFER_CODEC_STATUS_BUFFER_LENGTH;
     const Checked used = needed * width;
     *bytes = used.ok ? used.value : ~0ull;
     return NINFER_CODEC_STATUS_OK;

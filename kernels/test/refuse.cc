@@ -127,7 +127,7 @@ class Refusals {
             refuse(slice(c), NINFER_CODEC_STATUS_ROW_OUT_OF_RANGE, "range past the end");
             refuse(quantize(c), NINFER_CODEC_STATUS_ROW_OUT_OF_RANGE, "range past the end");
         }
-        refuse(decode_list(with([](Call& x) { x.count = ~u64(0); })), NINFER_CODEC_STATUS_OVERFLOW, "list length");
+        refuse(decode_list(with([](Call& x) { x.count = ~u64(0); })), NINFER_CODEC_STATUS_BUFFER_LENGTH, "list length");
     }
 
     void values() {
@@ -153,8 +153,8 @@ class Refusals {
             refuse(quantize(c), NINFER_CODEC_STATUS_STRIDE, "stride");
         }
         const Call huge = with([](Call& x) { x.stride = ~u64(0); });
-        refuse(decode(huge), NINFER_CODEC_STATUS_OVERFLOW, "stride");
-        refuse(quantize(huge), NINFER_CODEC_STATUS_OVERFLOW, "stride");
+        refuse(decode(huge), NINFER_CODEC_STATUS_BUFFER_LENGTH, "stride");
+        refuse(quantize(huge), NINFER_CODEC_STATUS_BUFFER_LENGTH, "stride");
         const Call little = with([](Call& x) { x.elements = 519; });
         refuse(decode(little), NINFER_CODEC_STATUS_BUFFER_LENGTH, "output length");
         refuse(quantize(little), NINFER_CODEC_STATUS_BUFFER_LENGTH, "source length");

@@ -61,7 +61,7 @@
     )
 )]
 
-#[cfg(test)]
+#[cfg(any(test, feature = "cuda"))]
 extern crate std;
 
 // The README's examples are tests.
@@ -73,6 +73,8 @@ mod backend;
 mod check;
 mod columns;
 pub mod convert;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 mod decode;
 mod encode;
 mod error;

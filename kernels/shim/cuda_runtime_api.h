@@ -1,0 +1,2 @@
+// Stands in for the CUDA runtime's header of this name; see cuda_runtime.h beside it.
+#include "cuda_runtime.h"

@@ -107,7 +107,9 @@ fn the_device_gives_the_hosts_bytes() {
         let mut host = vec![0.0f32; 300_000];
         tensor.decode(&mut host[..], 1000).unwrap();
         let mut out = stream.alloc_zeros::<f32>(300_000).unwrap();
-        codec.decode(&plan, &device_payload, DeviceRows::Range { begin: 0, count: 300 }, &mut out, 1000).unwrap();
+        codec
+            .decode(&plan, &device_payload, DeviceRows::Range { begin: 0, count: 300 }, &mut out, 1000)
+            .unwrap();
         assert!(stream.clone_dtoh(&out).unwrap() == host);
 
         let rows = [299u64, 0, 7, 7];
@@ -147,7 +149,10 @@ fn the_device_refuses_what_the_host_refuses() {
         codec_error(codec.decode(&plan, &payload, DeviceRows::Range { begin: 1, count: 2 }, &mut out, 64)),
         Error::RowOutOfRange { row: 2, rows: 2 }
     );
-    assert_eq!(codec_error(codec.decode(&plan, &payload, all, &mut out, 63)), Error::Stride { stride: 63, columns: 64 });
+    assert_eq!(
+        codec_error(codec.decode(&plan, &payload, all, &mut out, 63)),
+        Error::Stride { stride: 63, columns: 64 }
+    );
     let mut values = source(128);
     values[65] = f32::NAN;
     let word = u64::from(values[65].to_bits());

@@ -22,7 +22,9 @@ impl Random {
 }
 
 fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// Random bytes, padding and gaps too, whose scale and divisor words are made legal.
@@ -93,11 +95,13 @@ fn quantize(plan: Plan, seed: u64, source: ValueType) -> u64 {
     let mut tensor = TensorMut::new(plan, &mut payload).unwrap();
     match source {
         ValueType::F32 => {
-            let values: Vec<f32> = words.iter().map(|w| f32::from_bits(w & 0x8fff_ffff | 0x3000_0000)).collect();
+            let values: Vec<f32> =
+                words.iter().map(|w| f32::from_bits(w & 0x8fff_ffff | 0x3000_0000)).collect();
             tensor.quantize(&values[..], columns).unwrap();
         }
         ValueType::Bf16 => {
-            let values: Vec<bf16> = words.iter().map(|&w| bf16::from_bits(w as u16 & 0x8fff | 0x3000)).collect();
+            let values: Vec<bf16> =
+                words.iter().map(|&w| bf16::from_bits(w as u16 & 0x8fff | 0x3000)).collect();
             tensor.quantize(&values[..], columns).unwrap();
         }
         _ => {
@@ -131,8 +135,10 @@ fn lines() -> String {
             }
             if format.scheme().is_some() {
                 for source in [ValueType::F32, ValueType::Bf16, ValueType::F16] {
-                    let (name, source_name, digest) = (format.name(), source.name(), quantize(plan, seed, source));
-                    writeln!(text, "quantize {name} {source_name} {rows} {columns} {seed} {digest:016x}").unwrap();
+                    let (name, source_name, digest) =
+                        (format.name(), source.name(), quantize(plan, seed, source));
+                    writeln!(text, "quantize {name} {source_name} {rows} {columns} {seed} {digest:016x}")
+                        .unwrap();
                 }
             }
         }
@@ -146,5 +152,8 @@ fn committed_digests_are_those_of_this_library() {
     if std::env::var_os("NINFER_CODEC_BLESS").is_some() {
         std::fs::write(FILE, &text).unwrap();
     }
-    assert!(std::fs::read_to_string(FILE).unwrap() == text, "kernels/test/digests.txt is not what this library computes");
+    assert!(
+        std::fs::read_to_string(FILE).unwrap() == text,
+        "kernels/test/digests.txt is not what this library computes"
+    );
 }

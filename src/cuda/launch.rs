@@ -53,7 +53,8 @@ impl<'c> Queue<'c> {
         block_items: u64,
     ) -> Result<(), CudaError> {
         let kernel = self.codec.module.load_function(&format!("ninfer_codec_{name}"))?;
-        let resident = kernel.occupancy_max_active_blocks_per_multiprocessor(BLOCK_THREADS as u32, 0, None)?;
+        let resident =
+            kernel.occupancy_max_active_blocks_per_multiprocessor(BLOCK_THREADS as u32, 0, None)?;
         let most = self.codec.processors.saturating_mul(resident.max(1).into());
         let blocks = items.div_ceil(block_items).clamp(1, most);
         let config = LaunchConfig {
@@ -112,7 +113,12 @@ impl<'c> Queue<'c> {
     }
 
     /// Writes zeros between the planes of a payload, unless a report that is not null says that something is wrong.
-    pub(super) fn clear_gaps(&self, plan: &Plan, payload: CUdeviceptr, report: CUdeviceptr) -> Result<(), CudaError> {
+    pub(super) fn clear_gaps(
+        &self,
+        plan: &Plan,
+        payload: CUdeviceptr,
+        report: CUdeviceptr,
+    ) -> Result<(), CudaError> {
         let (codes, high, scales) = (plan.codes(), plan.high(), plan.scales());
         for (begin, end) in [(codes.bytes, high.offset), (high.offset + high.bytes, scales.offset)] {
             let bytes = end.saturating_sub(begin);
@@ -138,7 +144,8 @@ impl<'c> Queue<'c> {
         payload: CUdeviceptr,
         source: Option<(CUdeviceptr, u64, ValueType)>,
     ) -> Result<(), CudaError> {
-        let (source, stride, source_type) = source.map_or((0, 0, 0), |(p, stride, id)| (p, stride, id as u32));
+        let (source, stride, source_type) =
+            source.map_or((0, 0, 0), |(p, stride, id)| (p, stride, id as u32));
         let args = ExplainArgs {
             plan: plan.into(),
             rows,

@@ -148,8 +148,8 @@ impl CudaCodec {
     ) -> Result<(), CudaError> {
         let count = check_rows(plan, payload.len(), rows)?;
         let format = plan.format();
-        let kernel = decode_kernel(format, T::TYPE)
-            .ok_or(Error::UnsupportedOutput { format, output: T::TYPE })?;
+        let kernel =
+            decode_kernel(format, T::TYPE).ok_or(Error::UnsupportedOutput { format, output: T::TYPE })?;
         check_strided(count, plan.columns(), stride, out.len() as u64)?;
         check_size(plan, count)?;
 
@@ -279,7 +279,11 @@ impl CudaCodec {
         let (rows, _list) = queue.rows(rows);
         let report = queue.report();
         queue.check_rows(DecodeArgs { plan: plan.into(), rows, payload, out: 0, stride: 0, report })?;
-        let planes = [(plan.codes(), to_plan.codes()), (plan.high(), to_plan.high()), (plan.scales(), to_plan.scales())];
+        let planes = [
+            (plan.codes(), to_plan.codes()),
+            (plan.high(), to_plan.high()),
+            (plan.scales(), to_plan.scales()),
+        ];
         for (from, to) in planes.into_iter().take(if plan.format() == Format::Nvfp4 { 2 } else { 3 }) {
             queue.copy(CopyArgs {
                 rows,

@@ -66,7 +66,7 @@ SECOND = ["env", "RUSTC=/usr/bin/rustc", "RUSTDOC=/usr/bin/rustdoc", "/usr/bin/c
 TARGETS = [
     host("x86_64-unknown-linux-gnu", "the machine's own toolchain", [], ["cargo"]),
     host("second-toolchain", "x86-64, Debian's rustc", ["second-toolchain"], SECOND, ["--target-dir", "target/second"]),
-    cross("aarch64-unknown-linux-gnu", "NEON, qemu"),
+    cross("aarch64-unknown-linux-gnu", "qemu"),
     cross("i686-unknown-linux-gnu", "32-bit"),
     cross("s390x-unknown-linux-gnu", "big-endian, qemu"),
     cross("powerpc64-unknown-linux-gnu", "big-endian, qemu"),

@@ -1,7 +1,7 @@
 //! Explicit conversions between direct types. Nothing in the crate converts implicitly.
 //!
-//! `nearest` rounds once, ties to even, overflow to infinity, and quiets a NaN while keeping its sign and top
-//! payload bits. `exact` takes a value only where the target type holds it, NaN payloads included.
+//! `nearest` rounds once, ties to even, overflow to infinity, and narrowing quiets a NaN while keeping its
+//! sign and top payload bits. `exact` takes a value only where the target type holds it, NaN payloads included.
 //! Spec: tensor-formats §2.4, §3.1 (Rules common to direct formats).
 
 use bytemuck::{cast_slice, cast_slice_mut};

@@ -241,7 +241,11 @@ impl fmt::Display for Error {
             }
             Self::WrongRank { layout, rank } => {
                 let (min, max) = layout.descriptor().rank;
-                write!(f, "layout {} takes {min} to {max} dimensions, not {rank}", layout.name())
+                if min == max {
+                    write!(f, "layout {layout} takes {min} dimensions, not {rank}")
+                } else {
+                    write!(f, "layout {layout} takes {min} to {max} dimensions, not {rank}")
+                }
             }
             Self::ZeroDimension { axis } => write!(f, "dimension {axis} is zero"),
             Self::NotMultiple { axis, dimension, multiple } => {

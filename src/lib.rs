@@ -36,7 +36,7 @@
 //!
 //! let weights = [0.5f32, -1.0, 0.25, 2.0];
 //! let plan = Plan::new(Format::W8G32F16S, Layout::RowSplitK128V1, &[2, 2])?;
-//! let mut payload = vec![0; plan.payload_bytes() as usize];
+//! let mut payload = vec![0; plan.payload_len()?];
 //! TensorMut::new(plan, &mut payload)?.quantize(&weights[..], 2)?;
 //!
 //! let tensor = Tensor::new(plan, &payload)?;
@@ -89,7 +89,7 @@ mod validate;
 mod value;
 mod words;
 
-/// Returns the name of the backend that runs: `portable`, `avx2`, `avx512` or `neon`.
+/// Returns the name of the backend that runs: `portable`, `avx2` or `avx512`.
 ///
 /// The choice is made once, by what the processor has; building with `--cfg ninfer_codec_force_portable`
 /// forces `portable`.
@@ -117,6 +117,7 @@ pub mod internals {
 pub use encode::quantize_row;
 pub use error::{Error, UnknownName};
 pub use format::{EncoderProfile, Format};
+pub use half::{bf16, f16};
 pub use layout::{Layout, Plan, ResourceEncoding};
 pub use rows::stack;
 pub use tensor::{Tensor, TensorMut};

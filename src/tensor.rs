@@ -1,8 +1,11 @@
 //! Checked views: some consecutive rows of one payload, to read ([`Tensor`]) or to write ([`TensorMut`]).
 //!
 //! A view holds one slice a plane, so that disjoint row ranges of a payload can be worked on at the same
-//! time. The operations are methods: `decode` and `unpack` in `decode`, `validate` in `validate`, `slice`,
-//! `gather` and `stack` in `rows`, `quantize` in `encode`, `pack` in `pack`.
+//! time. The operations are methods: `decode` in `decode`, `validate` in `validate`, `slice`, `gather`
+//! and `stack` in `rows`, `quantize` in `encode`, `pack` and `unpack` in `words`.
+
+use core::fmt;
+use core::ops::Range;
 
 use crate::error::Error;
 use crate::layout::{PieceSpans, Plan, Span, blockscale};
@@ -20,7 +23,7 @@ use crate::layout::{PieceSpans, Plan, Span, blockscale};
 /// assert_eq!(row, [3.0, 4.0]);
 /// # Ok::<(), ninfer_codec::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Tensor<'a> {
     pub(crate) plan: Plan,
     pub(crate) begin: u64,
@@ -36,7 +39,6 @@ pub struct Tensor<'a> {
 /// Some consecutive rows of a payload, to write.
 ///
 /// The gaps between planes, and NVFP4's divisor, belong to the view that holds the last row.
-#[derive(Debug)]
 pub struct TensorMut<'a> {
     pub(crate) plan: Plan,
     pub(crate) begin: u64,
@@ -47,6 +49,24 @@ pub struct TensorMut<'a> {
     pub(crate) high_gap: &'a mut [u8],
     pub(crate) scales: &'a mut [u8],
     pub(crate) divisor: &'a mut [u8],
+}
+
+/// Shows the plan and the rows, not the bytes.
+impl fmt::Debug for Tensor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show(f, "Tensor", &self.plan, self.begin..self.end)
+    }
+}
+
+/// Shows the plan and the rows, not the bytes.
+impl fmt::Debug for TensorMut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show(f, "TensorMut", &self.plan, self.begin..self.end)
+    }
+}
+
+fn show(f: &mut fmt::Formatter<'_>, name: &str, plan: &Plan, rows: Range<u64>) -> fmt::Result {
+    f.debug_struct(name).field("plan", plan).field("rows", &rows).finish_non_exhaustive()
 }
 
 impl<'a> Tensor<'a> {
@@ -225,7 +245,7 @@ impl<'a> TensorMut<'a> {
     /// ```
     /// use ninfer_codec::{Format, Layout, Plan, TensorMut};
     /// let plan = Plan::new(Format::W8G32F16S, Layout::RowSplitK128V1, &[4, 32])?;
-    /// let mut payload = vec![0u8; plan.payload_bytes() as usize];
+    /// let mut payload = vec![0u8; plan.payload_len()?];
     /// let (mut top, mut bottom) = TensorMut::new(plan, &mut payload)?.split_at_row(1)?;
     /// std::thread::scope(|scope| {
     ///     scope.spawn(move || top.quantize(&[1.0f32; 32][..], 32));

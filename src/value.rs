@@ -1,5 +1,7 @@
 //! Buffers of values and words as callers hold them: native-endian, typed, borrowed.
 
+use core::fmt;
+
 use half::{bf16, f16};
 
 /// A type that tensors are quantized from or decoded to.
@@ -26,6 +28,12 @@ impl ValueType {
         Self::ALL.into_iter().find(|value| *value as u32 == id)
     }
 
+    /// Returns the id; ids never change and are never reused.
+    #[must_use]
+    pub const fn id(self) -> u32 {
+        self as u32
+    }
+
     /// Returns the usual short name: `f32`, `bf16`, `f16`, `f64`.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -49,7 +57,7 @@ impl ValueType {
 }
 
 /// Values to read: the source of an encoder or a conversion.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum Source<'a> {
     /// binary32.
     F32(&'a [f32]),
@@ -62,7 +70,6 @@ pub enum Source<'a> {
 }
 
 /// Room for decoded values.
-#[derive(Debug)]
 pub enum Output<'a> {
     /// binary32: every format but I32.
     F32(&'a mut [f32]),
@@ -75,6 +82,17 @@ pub enum Output<'a> {
 }
 
 impl Source<'_> {
+    /// Returns the type of the values.
+    #[must_use]
+    pub const fn value_type(&self) -> ValueType {
+        match self {
+            Self::F32(_) => ValueType::F32,
+            Self::Bf16(_) => ValueType::Bf16,
+            Self::F16(_) => ValueType::F16,
+            Self::F64(_) => ValueType::F64,
+        }
+    }
+
     /// Returns the number of values.
     #[must_use]
     pub const fn len(&self) -> usize {
@@ -133,6 +151,20 @@ impl Output<'_> {
     }
 }
 
+/// Shows the type and the number of values, not the values.
+impl fmt::Debug for Source<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Source({} x {})", self.len(), self.value_type().name())
+    }
+}
+
+/// Shows the type and the number of values, not the values.
+impl fmt::Debug for Output<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Output({} x {})", self.len(), self.value_type().name())
+    }
+}
+
 macro_rules! from_slices {
     ($($value:ty => $variant:ident),*) => {$(
         impl<'a> From<&'a [$value]> for Source<'a> {
@@ -154,7 +186,7 @@ from_slices!(f32 => F32, bf16 => Bf16, f16 => F16, f64 => F64);
 /// The natural words of some rows, to be packed.
 ///
 /// Rows follow one another with no stride. Scales are those of logical groups only.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum Words<'a> {
     /// BF16 words.
     Bf16(&'a [u16]),
@@ -188,7 +220,6 @@ pub enum Words<'a> {
 }
 
 /// Room for the natural words of some rows; see [`Words`].
-#[derive(Debug)]
 pub enum WordsMut<'a> {
     /// BF16 words.
     Bf16(&'a mut [u16]),
@@ -219,4 +250,48 @@ pub enum WordsMut<'a> {
         /// One BF16 word a row.
         scales: &'a mut [u16],
     },
+}
+
+impl Words<'_> {
+    /// The kind of words, and how many codes (or direct words) and scales there are.
+    pub(crate) const fn summary(&self) -> (&'static str, usize, usize) {
+        match self {
+            Self::Bf16(words) => ("Bf16", words.len(), 0),
+            Self::Fp32(words) => ("Fp32", words.len(), 0),
+            Self::I32(words) => ("I32", words.len(), 0),
+            Self::Grouped { codes, scales } => ("Grouped", codes.len(), scales.len()),
+            Self::Nvfp4 { codes, scales, .. } => ("Nvfp4", codes.len(), scales.len()),
+            Self::Fp8Row { codes, scales } => ("Fp8Row", codes.len(), scales.len()),
+        }
+    }
+}
+
+impl WordsMut<'_> {
+    /// As [`Words::summary`].
+    pub(crate) const fn summary(&self) -> (&'static str, usize, usize) {
+        match self {
+            Self::Bf16(words) => ("Bf16", words.len(), 0),
+            Self::Fp32(words) => ("Fp32", words.len(), 0),
+            Self::I32(words) => ("I32", words.len(), 0),
+            Self::Grouped { codes, scales } => ("Grouped", codes.len(), scales.len()),
+            Self::Nvfp4 { codes, scales, .. } => ("Nvfp4", codes.len(), scales.len()),
+            Self::Fp8Row { codes, scales } => ("Fp8Row", codes.len(), scales.len()),
+        }
+    }
+}
+
+/// Shows the kind and the number of words, not the words.
+impl fmt::Debug for Words<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, codes, scales) = self.summary();
+        write!(f, "Words::{kind}({codes} codes, {scales} scales)")
+    }
+}
+
+/// Shows the kind and the number of words, not the words.
+impl fmt::Debug for WordsMut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, codes, scales) = self.summary();
+        write!(f, "WordsMut::{kind}({codes} codes, {scales} scales)")
+    }
 }

@@ -320,7 +320,8 @@ fn check_lengths(plan: &Plan, rows: u64, (codes, scales): (usize, usize)) -> Res
 /// # Errors
 /// [`Error::WrongWords`] for a format that is not grouped, [`Error::ColumnRange`] for an empty row,
 /// [`Error::BufferLength`] unless `scales` and `out` are exactly as long as `codes` asks for,
-/// [`Error::InvalidScale`]. Nothing is written.
+/// [`Error::InvalidScale`], [`Error::InvalidCode`] for a code that no word of the format stands for; W8 -128
+/// counts as itself. Nothing is written.
 ///
 /// # Panics
 /// Never.
@@ -341,12 +342,13 @@ pub fn dequantize_row(
     scales: &[u16],
     out: &mut [f32],
 ) -> Result<(), Error> {
-    if format.scheme().is_none() {
-        return Err(Error::WrongWords { format });
-    }
+    let Some(scheme) = format.scheme() else { return Err(Error::WrongWords { format }) };
     crate::encode::check_row(format, codes.len() as u64, out.len() as u64, scales.len() as u64)?;
     for (group, &word) in (0..).zip(scales) {
         check::grouped_scale(row, group, word)?;
+    }
+    if let Some((column, &code)) = (0..).zip(codes).find(|&(_, &code)| !scheme.is_signed_code(code)) {
+        return Err(Error::InvalidCode { row, column, word: code as u8 });
     }
     let group = format.column_step() as usize;
     for ((out, codes), &scale) in out.chunks_mut(group).zip(codes.chunks(group)).zip(scales) {

@@ -156,3 +156,37 @@ fn products_may_overflow_to_infinity() {
     assert_eq!(out[2].to_bits(), 0x8000_0000);
     assert!(out[3].is_finite());
 }
+
+/// Gaps, and NVFP4's divisor, are written with the last row and by no other range.
+#[test]
+fn only_the_last_row_brings_the_gaps() {
+    let q5 = Plan::new(Format::Q5G64F16S, Layout::RowSplitK128V1, &[3, 64]).unwrap();
+    let fp8 = Plan::new(Format::Fp8E4M3FnRowBf16S, Layout::RowScaleV1, &[3, 64]).unwrap();
+    let nvfp4 = Plan::new(Format::Nvfp4, Layout::BlockscaleK16M128x4V1, &[256, 64]).unwrap();
+    let write = |plan: Plan, begin: u64, count: u64, payload: &mut [u8]| {
+        let mut whole = TensorMut::new(plan, payload).unwrap();
+        let mut rows = whole.rows_mut(begin, count).unwrap();
+        let n = count as usize;
+        match plan.format() {
+            Format::Q5G64F16S => rows.quantize(&vec![1.0f32; n * 64][..], 64).unwrap(),
+            Format::Nvfp4 => {
+                let (codes, scales) = (vec![0x22; n * 32], vec![0x38; n * 4]);
+                rows.pack(Words::Nvfp4 { codes: &codes, scales: &scales, divisor: 0x3f80_0000 }).unwrap();
+            }
+            _ => rows.pack(Words::Fp8Row { codes: &vec![0x38; n * 64], scales: &vec![0x3f80; n] }).unwrap(),
+        }
+    };
+    for (plan, last) in [(q5, 2), (fp8, 2), (nvfp4, 128)] {
+        let mut payload = vec![0xa5; plan.payload_len().unwrap()];
+        let mut shared = vec![true; payload.len()];
+        for plane in [plan.codes(), plan.high(), plan.scales()] {
+            shared[plane.offset as usize..][..plane.bytes as usize].fill(false);
+        }
+        assert!(shared.contains(&true), "{plan:?}");
+        write(plan, 0, last, &mut payload);
+        assert!(payload.iter().zip(&shared).all(|(&byte, &shared)| !shared || byte == 0xa5), "{plan:?}");
+        write(plan, last, plan.rows() - last, &mut payload);
+        assert!(payload.iter().zip(&shared).all(|(&byte, &shared)| !shared || byte != 0xa5), "{plan:?}");
+        Tensor::new(plan, &payload).unwrap().validate().unwrap();
+    }
+}

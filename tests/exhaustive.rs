@@ -139,7 +139,7 @@ fn all_products(format: Format) -> (ninfer_codec::Plan, Vec<u8>, Vec<i8>) {
     const SCALES: u64 = 0x7c00;
     let scheme = format.scheme().unwrap();
     // W8 0x80 is not legal, but decodes as -128.
-    let codes: Vec<i8> = match scheme.code_bits {
+    let codes: Vec<i8> = match scheme.code_bits() {
         8 => (i8::MIN..=i8::MAX).collect(),
         _ => (0..64).map(|lane: u8| scheme.signed_code(lane)).collect(),
     };
@@ -150,12 +150,12 @@ fn all_products(format: Format) -> (ninfer_codec::Plan, Vec<u8>, Vec<i8>) {
         for (lane, &code) in codes.iter().enumerate() {
             let word = code as u8;
             let start = (row * base.row_bytes) as usize;
-            match scheme.code_bits {
+            match scheme.code_bits() {
                 8 => payload[start + lane] = word,
                 _ => payload[start + lane / 2] |= (word & 0xf) << (lane % 2 * 4),
             }
             let start = (high.offset + row * high.row_bytes) as usize;
-            match scheme.code_bits {
+            match scheme.code_bits() {
                 5 => payload[start + lane / 8] |= (word >> 4 & 1) << (lane % 8),
                 6 => payload[start + lane / 4] |= (word >> 4 & 3) << (lane % 4 * 2),
                 _ => {}

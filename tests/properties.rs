@@ -37,7 +37,7 @@ fn shape_of(format: Format, rows: u64, columns: u64) -> [u64; 2] {
 
 /// Source words that go where rounding, ties, rescue, clamping and refusal are.
 fn source_words(format: Format, source: SourceType, count: u64, random: &mut Random) -> Vec<u64> {
-    let qmax = f64::from(format.scheme().unwrap().code_max);
+    let qmax = f64::from(format.scheme().unwrap().code_max());
     let style = random.below(9);
     let exponent = random.below(40) as i32 - 20;
     let number = |random: &mut Random| -> f64 {
@@ -162,7 +162,7 @@ proptest! {
     #[test]
     fn the_scale_that_overflows_carries_its_binary32_word(format in grouped(), seed: u64) {
         let mut random = Random(seed);
-        let qmax = i64::from(format.scheme().unwrap().code_max);
+        let qmax = i64::from(format.scheme().unwrap().code_max());
         let amax = 0x4a00_0000 + random.below(0x3000_0000) as u32;
         let raw = words::round(words::F32.value(amax.into()).over(words::Exact::integer(qmax)), words::F32) as u32;
         let got = quantize_row(format, 3, &[f32::from_bits(amax)][..], &mut [0], &mut [0]);

@@ -550,7 +550,7 @@ fn encoding_refuses_in_order() {
             let refusal = Err(Error::BufferLength { expected: u64::MAX, actual: 9 });
             assert_eq!(quantize(9, usize::MAX), refusal);
 
-            let step = u64::from(format.scheme().unwrap().group);
+            let step = u64::from(format.scheme().unwrap().group());
             let refusal = Err(Error::ColumnRange { begin: 0, count: 0, columns: 0, step });
             assert_eq!(quantize_row(format, 0, &[0.0f32; 0][..], codes.get(), scales.get()), refusal);
             let values = [f32::NAN; 6];
@@ -567,7 +567,7 @@ fn encoding_refuses_in_order() {
 #[test]
 fn decoding_a_row_of_words_refuses_in_order() {
     for format in GROUPED {
-        let step = u64::from(format.scheme().unwrap().group);
+        let step = u64::from(format.scheme().unwrap().group());
         let mut out = Guarded::new(6, 77.0f32);
         let refusal = Err(Error::ColumnRange { begin: 0, count: 0, columns: 0, step });
         assert_eq!(dequantize_row(format, 0, &[], &[0xffff], out.get()), refusal);

@@ -148,6 +148,8 @@ impl FilePlan {
 }
 
 /// Writes a planned file from front to back: the payloads in the plan's order, in pieces of any length.
+///
+/// After an [`Error::Io`] it is not known how much was written; drop the writer, and the file with it.
 #[derive(Debug)]
 pub struct Writer<W> {
     plan: FilePlan,

@@ -14,9 +14,6 @@ pub(crate) enum Backend {
     /// x86-64 with AVX-512 F, BW, DQ, VL and VBMI.
     #[cfg(target_arch = "x86_64")]
     Avx512 = 3,
-    /// AArch64 with Advanced SIMD.
-    #[cfg(target_arch = "aarch64")]
-    Neon = 4,
 }
 
 impl Backend {
@@ -27,8 +24,6 @@ impl Backend {
         Self::Avx2,
         #[cfg(target_arch = "x86_64")]
         Self::Avx512,
-        #[cfg(target_arch = "aarch64")]
-        Self::Neon,
     ];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -38,8 +33,6 @@ impl Backend {
             Self::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => "avx512",
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon => "neon",
         }
     }
 
@@ -51,9 +44,6 @@ impl Backend {
             Self::Avx2 => x86::features().avx2,
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => x86::features().avx512,
-            // Advanced SIMD is part of every AArch64 target that has a float register file.
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon => cfg!(target_feature = "neon"),
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Contract of every operation here. The caller has checked every argument: planes and outputs are as long as
 //! the columns ask for, scale and divisor words are legal where the operation says so. The callee writes all
-//! of its output and nothing else. A backend may decline (return `false`) before it has written anything; then
-//! `portable` runs. No backend's result depends on the host's float mode.
+//! of its output and nothing else. Quantize and pack return how many rows they completed, and leave the first that
+//! they did not, which may hold a fault, to the portable code. No result depends on the host's float mode.
 
 mod detect;
 #[cfg(all(test, target_arch = "x86_64"))]

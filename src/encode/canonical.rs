@@ -106,13 +106,10 @@ mod tests {
 
     #[test]
     fn w8_never_emits_minus_128() {
-        // A subnormal scale may be too small by half a unit; the clamp then takes the code back.
-        for raw in [0x3300_0001u32, 0x33c0_0000, 0x3400_0000] {
-            let amax = multiply(raw, 127.0f32.to_bits());
-            let (_, codes) = quantize(&W8, &[amax | SIGN, amax]);
-            assert_eq!(codes, [-127, 127].map(|c: i8| c.clamp(codes[0], codes[1])));
-            assert!(codes[0] >= -127);
-        }
+        // 1.25 units of the least scale round to one: the codes would be -158.75 and 158.75 without the clamp.
+        let amax = multiply(0x33a0_0000, 127.0f32.to_bits());
+        assert_eq!(quantize(&W8, &[amax | SIGN, amax]), (1, vec![-127, 127]));
+        assert_eq!(quantize(&Q4, &[multiply(0x33a0_0000, 7.0f32.to_bits()) | SIGN]), (1, vec![-8]));
     }
 
     #[test]

@@ -261,7 +261,7 @@ pub unsafe extern "C" fn ninfer_codec_tensor_validate(
 /// ceil(K / group), `out_len` exactly K. A failure, whichever, writes nothing.
 ///
 /// Status: OK, MISALIGNED, STRUCT_SIZE, NULL_POINTER, UNKNOWN_FORMAT, WRONG_WORDS, COLUMN_RANGE (K is 0),
-/// BUFFER_LENGTH, TOO_LARGE, OVERLAP, INVALID_SCALE.
+/// BUFFER_LENGTH, TOO_LARGE, OVERLAP, INVALID_SCALE, INVALID_CODE (no word of the format stands for the code).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ninfer_codec_row_dequantize(
     format: u32,

@@ -2,17 +2,14 @@
 
 use super::binary16;
 
-/// One of the four grouped schemes, as numbers: what its codes may be and how many share a scale.
+/// One of the four grouped schemes; there is no way to make another. Its numbers are in
+/// [`Format::descriptor`](crate::Format::descriptor).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scheme {
-    /// Width of a logical code word in bits.
-    pub code_bits: u32,
-    /// Weights along K that share one scale.
-    pub group: u32,
-    /// Least legal code.
-    pub code_min: i8,
-    /// Greatest legal code; also the canonical encoder's denominator.
-    pub code_max: i8,
+    pub(crate) code_bits: u32,
+    pub(crate) group: u32,
+    pub(crate) code_min: i8,
+    pub(crate) code_max: i8,
 }
 
 /// Q4G64_F16S.
@@ -25,6 +22,30 @@ pub const Q6: Scheme = Scheme { code_bits: 6, group: 64, code_min: -32, code_max
 pub const W8: Scheme = Scheme { code_bits: 8, group: 32, code_min: -127, code_max: 127 };
 
 impl Scheme {
+    /// Returns the width of a logical code word in bits.
+    #[must_use]
+    pub const fn code_bits(&self) -> u32 {
+        self.code_bits
+    }
+
+    /// Returns how many weights along K share one scale.
+    #[must_use]
+    pub const fn group(&self) -> u32 {
+        self.group
+    }
+
+    /// Returns the least legal code.
+    #[must_use]
+    pub const fn code_min(&self) -> i8 {
+        self.code_min
+    }
+
+    /// Returns the greatest legal code, which is also the canonical encoder's denominator.
+    #[must_use]
+    pub const fn code_max(&self) -> i8 {
+        self.code_max
+    }
+
     /// Says whether `code` lies in the legal interval.
     ///
     /// # Panics
@@ -32,6 +53,11 @@ impl Scheme {
     #[must_use]
     pub const fn is_legal_code(&self, code: i8) -> bool {
         self.code_min <= code && code <= self.code_max
+    }
+
+    /// Says whether `code` is the signed code of some logical word: W8 -128 is one, though not a legal code.
+    pub(crate) const fn is_signed_code(&self, code: i8) -> bool {
+        self.signed_code(code as u8) == code
     }
 
     /// Returns the signed code of a logical word: two's complement of `code_bits` bits, higher bits ignored.

@@ -1,7 +1,7 @@
 //! Rounding to nearest, ties to even, in integers.
 //!
-//! Every rounding that the crate performs goes through this file, so no result depends on the host's float
-//! mode. Spec: tensor-formats §7.2 ("All binary32 and binary16 operations use round-to-nearest, ties-to-even").
+//! The encoder's oracle, NVFP4's quotients and the conversions round here, so that no result depends on the
+//! host's float mode; the backends are compared with them byte for byte. Spec: tensor-formats §7.2 ("All binary32 and binary16 operations use round-to-nearest, ties-to-even").
 
 /// Returns `value / 2^shift` rounded to the nearest integer, ties to even; any shift is legal.
 ///

@@ -258,6 +258,18 @@ impl Plan {
         self.payload_bytes
     }
 
+    /// Returns the length of the payload as a slice's length.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] where this target cannot address it.
+    ///
+    /// # Panics
+    /// Never.
+    pub fn payload_len(&self) -> Result<usize, Error> {
+        let len = isize::try_from(self.payload_bytes);
+        len.map(isize::cast_unsigned).map_err(|_| Error::TooLarge { size: self.payload_bytes })
+    }
+
     /// Returns the multiple of bytes at which a payload starts inside a file.
     #[must_use]
     pub const fn alignment(&self) -> u64 {

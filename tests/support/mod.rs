@@ -51,7 +51,7 @@ pub fn as_fault(format: Format, error: Error) -> Fault {
     // A code is shown as a word of its own width where it fits.
     let code_word = |word: u8| match format.scheme() {
         Some(scheme) if scheme.signed_code(word) == word as i8 => {
-            u32::from(word) & ((1 << scheme.code_bits) - 1)
+            u32::from(word) & ((1 << scheme.code_bits()) - 1)
         }
         _ => word.into(),
     };
@@ -176,7 +176,7 @@ pub fn legal_words(format: Format, shape: &[u64], random: &mut Random) -> Logica
             words.codes.push(match (format, format.scheme(), scale) {
                 (_, Some(_), Some(0)) => 0,
                 (_, Some(scheme), _) => {
-                    let (min, max) = (i64::from(scheme.code_min), i64::from(scheme.code_max));
+                    let (min, max) = (i64::from(scheme.code_min()), i64::from(scheme.code_max()));
                     let any = min + random.below((max - min + 1) as u64) as i64;
                     random.pick(&[min, max, any, any, any, any])
                 }

@@ -113,7 +113,7 @@ pub fn grouped_valid(case: &mut Case<'_>, _: &Place<'_>) -> Outcome {
     case.check("f32", hex(&whole));
     case.check("f32", hex(&blocks));
     let mut rows = vec![0.0f32; codes.len()];
-    let groups = columns.div_ceil(scheme.group as usize);
+    let groups = columns.div_ceil(scheme.group() as usize);
     let by_row = rows.chunks_mut(columns).zip(codes.chunks(columns)).zip(scales.chunks(groups));
     for (row, ((out, codes), scales)) in (0..).zip(by_row) {
         case.succeeds("codes", dequantize_row(format, row, codes, scales, out))?;

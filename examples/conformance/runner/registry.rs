@@ -72,10 +72,10 @@ fn format(case: &mut Case<'_>, _: &Place<'_>) -> Outcome {
     case.check("bits_per_weight", facts.bits_per_weight.map(fraction));
     case.check("layout", facts.layout.name());
     if let Some(scheme) = format.scheme() {
-        case.check("code_bits", scheme.code_bits);
-        case.check("group", scheme.group);
-        case.check("code_min", scheme.code_min);
-        case.check("code_max", scheme.code_max);
+        case.check("code_bits", scheme.code_bits());
+        case.check("group", scheme.group());
+        case.check("code_min", scheme.code_min());
+        case.check("code_max", scheme.code_max());
     }
     Ok(())
 }

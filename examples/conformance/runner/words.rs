@@ -110,7 +110,7 @@ fn signed_code(case: &mut Case<'_>, place: &Place<'_>) -> Outcome {
         bits => return bad("signed_codes", "4, 5, 6 or 8", bits),
     };
     match u8::try_from(place.index) {
-        Ok(word) if word >> (scheme.code_bits - 1) < 2 => {
+        Ok(word) if word >> (scheme.code_bits() - 1) < 2 => {
             case.check("value", scheme.signed_code(word));
             Ok(())
         }

@@ -61,7 +61,7 @@ pub fn check_kind(case: &mut Case<'_>, format: Format, got: Result<(), Error>) -
 }
 
 fn narrow_code(format: Format, kind: &str, expected: &Value, got: &Value) -> Option<Value> {
-    let bits = format.scheme()?.code_bits;
+    let bits = format.scheme()?.code_bits();
     let of_code = ["zero_scale_nonzero_code", "padding_code_not_zero"].contains(&kind);
     let word = u64::from_str_radix(got.as_str()?, 16).ok()? & ((1 << bits) - 1);
     let narrow = word_hex(word, 2);

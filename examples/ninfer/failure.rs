@@ -46,7 +46,8 @@ impl Failure {
 
     /// A file that cannot be read or written.
     pub fn io(action: &str, path: &Path, error: impl Display) -> Self {
-        Self { code: Code::Io, lines: vec![format!("cannot {action} {}: {error}", path.display())] }
+        let next = if matches!(action, "open" | "read") { "; check the path" } else { "" };
+        Self { code: Code::Io, lines: vec![format!("cannot {action} {}: {error}{next}", path.display())] }
     }
 
     /// Prints every line to stderr and gives the exit code.

@@ -132,16 +132,20 @@ impl Work<'_> {
             let sha256 = digest::of_output(file, offsets[index], objects[index].bytes())?;
             Ok(summary::tensor(&self.jobs[index], objects[index].offset(), Some(&measures[index]), sha256))
         });
-        let mut entries = tensors.collect::<Outcome<Vec<ObjectEntry>>>()?;
-        for (resource, object) in self.resources.iter().zip(&objects[self.jobs.len()..]) {
+        let others = self.resources.iter().zip(&objects[self.jobs.len()..]);
+        for (resource, object) in others.clone() {
             resource.write(file, directory.file_offset(object))?;
+        }
+        let (entries, whole) = rayon::join(
+            || tensors.collect::<Outcome<Vec<ObjectEntry>>>(),
+            || digest::of_output(file, 0, self.plan.file_bytes()),
+        );
+        let mut entries = entries?;
+        for (resource, object) in others {
             entries.push(summary::resource(resource, object.offset(), digest::of(&resource.file)?));
         }
-        let artifact = FileEntry {
-            file: file_name(file.path()),
-            bytes: self.plan.file_bytes(),
-            sha256: digest::of_output(file, 0, self.plan.file_bytes())?,
-        };
+        let artifact =
+            FileEntry { file: file_name(file.path()), bytes: self.plan.file_bytes(), sha256: whole? };
         bar.finish_and_clear();
         let sources = self.checkpoint.files.iter().zip(digests).map(|(file, sha256)| {
             Ok(FileEntry { file: file.file_name(), bytes: file.len() as u64, sha256: sha256? })

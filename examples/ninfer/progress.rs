@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use crate::cli::Settings;
 use crate::failure::{Failure, Outcome};
@@ -21,12 +21,10 @@ pub fn check() -> Outcome<()> {
     if INTERRUPTED.load(Ordering::Relaxed) { Err(Failure::interrupted()) } else { Ok(()) }
 }
 
-/// A bar over `bytes` bytes with rate and time left; shown on a terminal only.
+/// A bar over `bytes` bytes with rate and time left; shown on a terminal only, and gone when the work ends.
 pub fn bar(settings: &Settings, bytes: u64) -> ProgressBar {
     let target = if settings.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let style = ProgressStyle::with_template(
-        "{bar:30} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} left {wide_msg}",
-    );
-    ProgressBar::with_draw_target(Some(bytes), target)
-        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    let template = "{bar:30} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} left {wide_msg}";
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::with_draw_target(Some(bytes), target).with_style(style).with_finish(ProgressFinish::AndClear)
 }

@@ -18,7 +18,10 @@ pub fn tool_path() -> PathBuf {
 /// A call of the tool that does not depend on the user's terminal.
 pub fn tool(arguments: &[&str]) -> Command {
     let mut command = Command::new(tool_path());
-    command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("CARGO_MANIFEST_DIR");
+    command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR"));
+    for variable in ["CARGO_MANIFEST_DIR", "COLUMNS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(variable);
+    }
     command
 }
 

@@ -79,12 +79,8 @@ impl Carry {
     /// Writes bytes that were made aside, a multiple of 64 of them, as a kernel would.
     pub(crate) fn put(&mut self, out: &mut [u8], made: &[u8]) {
         for (out, made) in out.chunks_mut(LINE).zip(made.as_chunks().0) {
-            let line = if self.streaming {
-                self.held.iter().skip(self.head).chain(made)
-            } else {
-                made.iter().skip(0).chain(&[])
-            };
-            for (byte, made) in out.iter_mut().zip(line) {
+            let held = if self.streaming { self.held.get(self.head..).unwrap_or(&[]) } else { &[] };
+            for (byte, made) in out.iter_mut().zip(held.iter().chain(made)) {
                 *byte = *made;
             }
             self.held = *made;

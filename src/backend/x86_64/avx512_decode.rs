@@ -250,19 +250,6 @@ const fn fp8_bytes(byte: u32) -> [[u8; 64]; 2] {
     bytes
 }
 
-/// Bytes 2 and 3 of every 32-bit lane, from the low bytes (64 and up) and the high bytes of 16 codes.
-static FP8_SPREAD: [[u8; 64]; 4] = [fp8_spread(0), fp8_spread(16), fp8_spread(32), fp8_spread(48)];
-
-const fn fp8_spread(first: u8) -> [u8; 64] {
-    let mut permutation = spread(first);
-    let mut rest: &mut [u8] = &mut permutation;
-    while let Some(([_, _, low, high], more)) = rest.split_first_chunk_mut() {
-        *low = *high + 64;
-        rest = more;
-    }
-    permutation
-}
-
 /// The signed codes of words of `BITS` bits, one a byte.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
@@ -329,28 +316,27 @@ pub(super) fn fp8<N: Narrow, const STREAM: bool>(
 ) {
     let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     let scale = _mm512_set1_ps(scale);
-    let upper_halves = core::hint::black_box(0xcccc_cccc_cccc_cccc);
     let [[high_first, high_second], [low_first, low_second]] = &FP8_BYTES;
-    let (high_table, low_table) =
-        ([load64(high_first), load64(high_second)], [load64(low_first), load64(low_second)]);
+    let high_table = [load64(high_first), load64(high_second)];
+    let low_table = [load64(low_first), load64(low_second)];
+    // Unpacking works on 128-bit quarters: each gets four codes of every 16.
+    const ORDER: [u32; 16] = [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15];
+    let zero = _mm512_setzero_si512();
     let out_bytes = 64 * word_bytes::<N>();
     for (codes, out) in codes.as_chunks().0.iter().zip(out.chunks_exact_mut(out_bytes)) {
-        let codes = load64(codes);
+        let codes = _mm512_permutexvar_epi32(words(&ORDER), load64(codes));
         let look_up = |[first, second]: [__m512i; 2]| _mm512_permutex2var_epi8(first, codes, second);
         // The sign, but not that of a NaN: adding one carries out of 0xff.
         let next = _mm512_add_epi8(codes, _mm512_set1_epi8(1));
         let signs = _mm512_ternarylogic_epi32::<0b1000_0000>(codes, next, _mm512_set1_epi8(i8::MIN));
         let (high, low) = (_mm512_or_si512(look_up(high_table), signs), look_up(low_table));
-        let product = |spread: &[u8; 64]| {
-            let word = _mm512_maskz_permutex2var_epi8(upper_halves, high, load64(spread), low);
-            _mm512_mul_ps(_mm512_castsi512_ps(word), scale)
-        };
-        let [first, second, third, fourth] = &FP8_SPREAD;
-        let (lower, upper) = out.split_at_mut_checked(out_bytes / 2).unwrap_or_default();
-        // SAFETY: this function has the instruction sets that `store_avx512` asks for.
-        unsafe { N::store_avx512(product(first), product(second), lower, &mut sink) };
-        // SAFETY: as above.
-        unsafe { N::store_avx512(product(third), product(fourth), upper, &mut sink) };
+        let product = |word| _mm512_mul_ps(_mm512_castsi512_ps(word), scale);
+        let halves = [_mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high)];
+        for (half, out) in halves.into_iter().zip(out.chunks_exact_mut(out_bytes / 2)) {
+            let (low, high) = (_mm512_unpacklo_epi16(zero, half), _mm512_unpackhi_epi16(zero, half));
+            // SAFETY: this function has the instruction sets that `store_avx512` asks for.
+            unsafe { N::store_avx512(product(low), product(high), out, &mut sink) };
+        }
     }
     sink.end(carry);
 }

@@ -18,7 +18,8 @@ pub(crate) type Tables<W> = [[W; 16]; 128];
 /// Groups of a call from which on all words are made first: about twice the number of scales.
 pub(crate) const LARGE_CALL: u64 = 256;
 
-/// The words of the scales met so far, and the means to make another scale's.
+/// The words of the scales met so far, and the means to make another scale's. An entry lies in one cache line.
+#[repr(C, align(64))]
 pub(crate) struct Nvfp4Tables<W, Make> {
     words: Tables<W>,
     /// Bit `s`: the words of scale `s` are made.

@@ -10,6 +10,7 @@ use super::lanes::{
     each_scale, load8, load16, load32, store_each32, store16, store32, table, word_bytes, words32,
 };
 use crate::backend::nvfp4_tables::Tables;
+use crate::backend::run::Carry;
 use crate::backend::{GroupedRow, Narrow};
 use crate::format::e4m3fn;
 use crate::layout::row_split::{BASE_BYTES, Q5_HIGH_BYTES, Q6_HIGH_BYTES, SCALE_BYTES};
@@ -81,7 +82,7 @@ fn in_order([first, second]: [__m256i; 2]) -> [u8; 64] {
 }
 
 #[target_feature(enable = "avx2,f16c")]
-pub(super) fn q4<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
+pub(super) fn q4<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let to_top = _mm256_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0);
     let top = _mm256_set1_epi32(0xf000_0000u32 as i32);
     let out_bytes = 64 * word_bytes::<N>();
@@ -139,7 +140,7 @@ impl Q5Places {
 }
 
 #[target_feature(enable = "avx2,f16c")]
-pub(super) fn q5<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
+pub(super) fn q5<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let places = Q5Places::new();
     let out_bytes = 64 * word_bytes::<N>();
     let groups = row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks().0.chunks(BATCH));
@@ -193,7 +194,7 @@ impl Q6Places {
 }
 
 #[target_feature(enable = "avx2,f16c")]
-pub(super) fn q6<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
+pub(super) fn q6<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let places = Q6Places::new();
     let out_bytes = 64 * word_bytes::<N>();
     let groups = row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks().0.chunks(BATCH));
@@ -209,7 +210,7 @@ pub(super) fn q6<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
 }
 
 #[target_feature(enable = "avx2,f16c")]
-pub(super) fn w8<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
+pub(super) fn w8<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let out_bytes = 32 * word_bytes::<N>();
     let batches =
         row.base.as_chunks::<BASE_BYTES>().0.chunks(BATCH).zip(row.scales.as_chunks().0.chunks(BATCH));
@@ -223,7 +224,7 @@ pub(super) fn w8<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
 }
 
 #[target_feature(enable = "avx2,f16c")]
-pub(super) fn unpack_q4(row: &GroupedRow<'_>, out: &mut [u8]) {
+pub(super) fn unpack_q4(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let sign = _mm256_set1_epi8(8);
     let code = |nibbles| _mm256_sub_epi8(_mm256_xor_si256(nibbles, sign), sign);
     for (base, out) in row.base.as_chunks().0.iter().zip(out.as_chunks_mut().0) {
@@ -232,7 +233,7 @@ pub(super) fn unpack_q4(row: &GroupedRow<'_>, out: &mut [u8]) {
 }
 
 #[target_feature(enable = "avx2,f16c")]
-pub(super) fn unpack_q5(row: &GroupedRow<'_>, out: &mut [u8]) {
+pub(super) fn unpack_q5(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let places = Q5Places::new();
     let groups = row.base.as_chunks().0.iter().zip(row.high.as_chunks().0);
     for ((base, high), out) in groups.zip(out.as_chunks_mut().0) {
@@ -241,7 +242,7 @@ pub(super) fn unpack_q5(row: &GroupedRow<'_>, out: &mut [u8]) {
 }
 
 #[target_feature(enable = "avx2,f16c")]
-pub(super) fn unpack_q6(row: &GroupedRow<'_>, out: &mut [u8]) {
+pub(super) fn unpack_q6(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let places = Q6Places::new();
     let groups = row.base.as_chunks().0.iter().zip(row.high.as_chunks().0);
     for ((base, high), out) in groups.zip(out.as_chunks_mut().0) {
@@ -254,7 +255,7 @@ pub(super) fn unpack_q6(row: &GroupedRow<'_>, out: &mut [u8]) {
 /// Bytes are looked up and moved to make the codes' own binary32 words, none of which is subnormal; the product
 /// is exact. A NaN, quiet and positive, passes through it.
 #[target_feature(enable = "avx2,f16c")]
-pub(super) fn fp8<N: Narrow>(codes: &[u8], scale: f32, out: &mut [u8]) {
+pub(super) fn fp8<N: Narrow>(codes: &[u8], scale: f32, out: &mut [u8], _: &mut Carry) {
     // The upper half of the binary32 word of a magnitude is `magnitude << 4` with the exponent moved by 120,
     // except below 8, the subnormals, and for the NaN.
     const SUBNORMAL_HIGH: [u8; 16] = fp8_subnormals(24);
@@ -310,7 +311,13 @@ const fn fp8_subnormals(place: u32) -> [u8; 16] {
 /// NVFP4 to 32-bit words, 64 codes under four scales at a time: words of `tables` are moved, no number is
 /// made. The scales of the next 64 codes come 512 bytes on.
 #[target_feature(enable = "avx2,f16c")]
-pub(super) fn nvfp4_words32(codes: &[u8], scales: &[u8], tables: &Tables<u32>, out: &mut [u8]) {
+pub(super) fn nvfp4_words32(
+    codes: &[u8],
+    scales: &[u8],
+    tables: &Tables<u32>,
+    out: &mut [u8],
+    _: &mut Carry,
+) {
     let to_top = _mm256_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0);
     let sign = _mm256_set1_epi32(i32::MIN);
     let quads = codes.as_chunks::<32>().0.iter().zip(scales.chunks(512));
@@ -336,7 +343,13 @@ pub(super) fn nvfp4_words32(codes: &[u8], scales: &[u8], tables: &Tables<u32>, o
 
 /// NVFP4 to 16-bit words; see [`nvfp4_words32`].
 #[target_feature(enable = "avx2,f16c")]
-pub(super) fn nvfp4_words16(codes: &[u8], scales: &[u8], tables: &Tables<u16>, out: &mut [u8]) {
+pub(super) fn nvfp4_words16(
+    codes: &[u8],
+    scales: &[u8],
+    tables: &Tables<u16>,
+    out: &mut [u8],
+    _: &mut Carry,
+) {
     let split = _mm256_setr_epi8(
         0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11,
         13, 15,
@@ -360,7 +373,13 @@ pub(super) fn nvfp4_words16(codes: &[u8], scales: &[u8], tables: &Tables<u16>, o
 
 /// NVFP4 to 64-bit words; see [`nvfp4_words32`].
 #[target_feature(enable = "avx2,f16c")]
-pub(super) fn nvfp4_words64(codes: &[u8], scales: &[u8], tables: &Tables<u64>, out: &mut [u8]) {
+pub(super) fn nvfp4_words64(
+    codes: &[u8],
+    scales: &[u8],
+    tables: &Tables<u64>,
+    out: &mut [u8],
+    _: &mut Carry,
+) {
     let quads = codes.as_chunks::<32>().0.iter().zip(scales.chunks(512));
     for ((codes, scales), out) in quads.zip(out.chunks_exact_mut(512)) {
         let Some(scales) = scales.first_chunk() else { return };
@@ -387,7 +406,7 @@ fn entry(table: &[u64; 16], code: u8) -> u64 {
 
 /// BF16 words to binary32 words, 32 at a time.
 #[target_feature(enable = "avx2,f16c")]
-pub(super) fn widen_bf16(source: &[u8], out: &mut [u8]) {
+pub(super) fn widen_bf16(source: &[u8], out: &mut [u8], _: &mut Carry) {
     for (source, out) in source.as_chunks::<32>().0.iter().zip(out.chunks_exact_mut(64)) {
         let widen = |half: &[u8; 16]| _mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(load16(half)));
         if let [low, high] = source.as_chunks().0 {

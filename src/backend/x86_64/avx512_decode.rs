@@ -7,10 +7,10 @@
 
 use core::arch::x86_64::*;
 
-use super::lanes::{
-    each_scale, load16, load32, load64, store_each64, store32, store64, table, word_bytes, words, words32,
-};
+use super::lanes::{each_scale, load16, load32, load64, store_each64, table, word_bytes, words, words32};
+use super::sink::Sink;
 use crate::backend::nvfp4_tables::Tables;
+use crate::backend::run::Carry;
 use crate::backend::{GroupedRow, Narrow};
 use crate::format::e4m3fn;
 use crate::layout::row_split::{BASE_BYTES, Q5_HIGH_BYTES, Q6_HIGH_BYTES, SCALE_BYTES};
@@ -102,7 +102,13 @@ fn scale_values(scales: &[[u8; SCALE_BYTES]], unit: f32, values: &mut [f32; BATC
 /// Multiplies 64 codes, each in the top bits of its byte, by their scale.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-fn store_products<N: Narrow>(top: __mmask64, codes: __m512i, scale: &f32, out: &mut [u8]) {
+fn store_products<N: Narrow, const STREAM: bool>(
+    top: __mmask64,
+    codes: __m512i,
+    scale: &f32,
+    out: &mut [u8],
+    sink: &mut Sink<STREAM>,
+) {
     let scale = _mm512_set1_ps(*scale);
     let lane = |permutation| {
         let lifted = _mm512_maskz_permutexvar_epi8(top, load64(permutation), codes);
@@ -111,9 +117,9 @@ fn store_products<N: Narrow>(top: __mmask64, codes: __m512i, scale: &f32, out: &
     let [first, second, third, fourth] = &SPREAD;
     let (low, high) = out.split_at_mut_checked(32 * word_bytes::<N>()).unwrap_or_default();
     // SAFETY: this function has the instruction sets that `store_avx512` asks for.
-    unsafe { N::store_avx512(lane(first), lane(second), low) };
+    unsafe { N::store_avx512(lane(first), lane(second), low, sink) };
     // SAFETY: as above.
-    unsafe { N::store_avx512(lane(third), lane(fourth), high) };
+    unsafe { N::store_avx512(lane(third), lane(fourth), high, sink) };
 }
 
 /// Codes of `WIDTH` bits in the top of bytes count in units of `2^(8 - WIDTH)`, and bytes on top of 32-bit
@@ -123,7 +129,8 @@ const fn unit(width: u32) -> f32 {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(super) fn q4<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
+pub(super) fn q4<N: Narrow, const STREAM: bool>(row: &GroupedRow<'_>, out: &mut [u8], carry: &mut Carry) {
+    let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     const PLACES: [u8; 64] = wide_places(4);
     const CODES: [f32; 16] =
         [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, -8.0, -7.0, -6.0, -5.0, -4.0, -3.0, -2.0, -1.0];
@@ -144,15 +151,17 @@ pub(super) fn q4<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
             for (half, out) in base.as_chunks::<16>().0.iter().zip(out.chunks_exact_mut(out_bytes / 2)) {
                 if let [low, high] = half.as_chunks().0 {
                     // SAFETY: this function has the instruction sets that `store_avx512` asks for.
-                    unsafe { N::store_avx512(value(low), value(high), out) };
+                    unsafe { N::store_avx512(value(low), value(high), out, &mut sink) };
                 }
             }
         }
     }
+    sink.end(carry);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(super) fn q5<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
+pub(super) fn q5<N: Narrow, const STREAM: bool>(row: &GroupedRow<'_>, out: &mut [u8], carry: &mut Carry) {
+    let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     // Lane k's high bit is bit k of 64: bring it to bit 7 of byte k.
     const PLACES: [u8; 64] = offsets(-7, 1, 64);
     let top_bytes = top_bytes();
@@ -170,13 +179,15 @@ pub(super) fn q5<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
             let nibbles = _mm512_and_si512(nibbles::<1>(base), _mm512_set1_epi8(0x78));
             let top = _mm512_set1_epi8(0x80u8 as i8);
             let codes = _mm512_ternarylogic_epi32::<0b1111_1000>(nibbles, high, top); // nibbles | high & top
-            store_products::<N>(top_bytes, codes, scale, out);
+            store_products::<N, STREAM>(top_bytes, codes, scale, out, &mut sink);
         }
     }
+    sink.end(carry);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(super) fn q6<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
+pub(super) fn q6<N: Narrow, const STREAM: bool>(row: &GroupedRow<'_>, out: &mut [u8], carry: &mut Carry) {
+    let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     // Lanes 0 to 31 have their high bits in the first 64, two by two; bring them to bits 7 and 6.
     const HALVES: [u64; 8] = [0, 0, 0, 0, 1, 1, 1, 1];
     const PLACES: [u8; 64] = offsets(-6, 2, 32);
@@ -195,13 +206,15 @@ pub(super) fn q6<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
             let nibbles = _mm512_and_si512(nibbles::<2>(base), _mm512_set1_epi8(0x3c));
             let top = _mm512_set1_epi8(0xc0u8 as i8);
             let codes = _mm512_ternarylogic_epi32::<0b1111_1000>(nibbles, high, top); // nibbles | high & top
-            store_products::<N>(top_bytes, codes, scale, out);
+            store_products::<N, STREAM>(top_bytes, codes, scale, out, &mut sink);
         }
     }
+    sink.end(carry);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(super) fn w8<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
+pub(super) fn w8<N: Narrow, const STREAM: bool>(row: &GroupedRow<'_>, out: &mut [u8], carry: &mut Carry) {
+    let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     let out_bytes = 32 * word_bytes::<N>();
     let batches =
         row.base.as_chunks::<BASE_BYTES>().0.chunks(BATCH).zip(row.scales.as_chunks().0.chunks(BATCH));
@@ -215,10 +228,11 @@ pub(super) fn w8<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
             };
             if let [low, high] = base.as_chunks().0 {
                 // SAFETY: this function has the instruction sets that `store_avx512` asks for.
-                unsafe { N::store_avx512(product(low), product(high), out) };
+                unsafe { N::store_avx512(product(low), product(high), out, &mut sink) };
             }
         }
     }
+    sink.end(carry);
 }
 
 /// The high and low bytes of the BF16 words of E4M3FN magnitudes, 127 of which is a NaN. BF16 holds them all.
@@ -236,19 +250,6 @@ const fn fp8_bytes(byte: u32) -> [[u8; 64]; 2] {
     bytes
 }
 
-/// Bytes 2 and 3 of every 32-bit lane, from the low bytes (64 and up) and the high bytes of 16 codes.
-static FP8_SPREAD: [[u8; 64]; 4] = [fp8_spread(0), fp8_spread(16), fp8_spread(32), fp8_spread(48)];
-
-const fn fp8_spread(first: u8) -> [u8; 64] {
-    let mut permutation = spread(first);
-    let mut rest: &mut [u8] = &mut permutation;
-    while let Some(([_, _, low, high], more)) = rest.split_first_chunk_mut() {
-        *low = *high + 64;
-        rest = more;
-    }
-    permutation
-}
-
 /// The signed codes of words of `BITS` bits, one a byte.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
@@ -258,15 +259,18 @@ fn sign_extend<const BITS: u32>(words: __m512i) -> __m512i {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(super) fn unpack_q4(row: &GroupedRow<'_>, out: &mut [u8]) {
+pub(super) fn unpack_q4<const STREAM: bool>(row: &GroupedRow<'_>, out: &mut [u8], carry: &mut Carry) {
+    let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     for (base, out) in row.base.as_chunks().0.iter().zip(out.as_chunks_mut().0) {
         let nibbles = _mm512_and_si512(nibbles::<4>(base), _mm512_set1_epi8(0x0f));
-        store64(out, sign_extend::<4>(nibbles));
+        sink.put(out, sign_extend::<4>(nibbles));
     }
+    sink.end(carry);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(super) fn unpack_q5(row: &GroupedRow<'_>, out: &mut [u8]) {
+pub(super) fn unpack_q5<const STREAM: bool>(row: &GroupedRow<'_>, out: &mut [u8], carry: &mut Carry) {
+    let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     // Lane k's high bit to bit 4 of byte k.
     const PLACES: [u8; 64] = offsets(-4, 1, 64);
     let groups = row.base.as_chunks().0.iter().zip(row.high.as_chunks::<Q5_HIGH_BYTES>().0);
@@ -276,12 +280,14 @@ pub(super) fn unpack_q5(row: &GroupedRow<'_>, out: &mut [u8]) {
         let nibbles = _mm512_and_si512(nibbles::<4>(base), _mm512_set1_epi8(0x0f));
         let top = _mm512_set1_epi8(0x10);
         let codes = _mm512_ternarylogic_epi32::<0b1111_1000>(nibbles, high, top); // nibbles | high & top
-        store64(out, sign_extend::<5>(codes));
+        sink.put(out, sign_extend::<5>(codes));
     }
+    sink.end(carry);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(super) fn unpack_q6(row: &GroupedRow<'_>, out: &mut [u8]) {
+pub(super) fn unpack_q6<const STREAM: bool>(row: &GroupedRow<'_>, out: &mut [u8], carry: &mut Carry) {
+    let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     // Lane k's high bits to bits 5 and 4 of byte k.
     const HALVES: [u64; 8] = [0, 0, 0, 0, 1, 1, 1, 1];
     const PLACES: [u8; 64] = offsets(-4, 2, 32);
@@ -292,8 +298,9 @@ pub(super) fn unpack_q6(row: &GroupedRow<'_>, out: &mut [u8]) {
         let nibbles = _mm512_and_si512(nibbles::<4>(base), _mm512_set1_epi8(0x0f));
         let top = _mm512_set1_epi8(0x30);
         let codes = _mm512_ternarylogic_epi32::<0b1111_1000>(nibbles, high, top); // nibbles | high & top
-        store64(out, sign_extend::<6>(codes));
+        sink.put(out, sign_extend::<6>(codes));
     }
+    sink.end(carry);
 }
 
 /// FP8 codes, 64 at a time, under a scale that makes no product subnormal or infinite.
@@ -301,73 +308,106 @@ pub(super) fn unpack_q6(row: &GroupedRow<'_>, out: &mut [u8]) {
 /// Bytes are looked up and moved to make the codes' own binary32 words, none of which is subnormal; the product
 /// is exact. A NaN, quiet and positive, passes through it.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(super) fn fp8<N: Narrow>(codes: &[u8], scale: f32, out: &mut [u8]) {
+pub(super) fn fp8<N: Narrow, const STREAM: bool>(
+    codes: &[u8],
+    scale: f32,
+    out: &mut [u8],
+    carry: &mut Carry,
+) {
+    let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     let scale = _mm512_set1_ps(scale);
-    let upper_halves = core::hint::black_box(0xcccc_cccc_cccc_cccc);
     let [[high_first, high_second], [low_first, low_second]] = &FP8_BYTES;
-    let (high_table, low_table) =
-        ([load64(high_first), load64(high_second)], [load64(low_first), load64(low_second)]);
+    let high_table = [load64(high_first), load64(high_second)];
+    let low_table = [load64(low_first), load64(low_second)];
+    // Unpacking works on 128-bit quarters: each gets four codes of every 16.
+    const ORDER: [u32; 16] = [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15];
+    let zero = _mm512_setzero_si512();
     let out_bytes = 64 * word_bytes::<N>();
     for (codes, out) in codes.as_chunks().0.iter().zip(out.chunks_exact_mut(out_bytes)) {
-        let codes = load64(codes);
+        let codes = _mm512_permutexvar_epi32(words(&ORDER), load64(codes));
         let look_up = |[first, second]: [__m512i; 2]| _mm512_permutex2var_epi8(first, codes, second);
         // The sign, but not that of a NaN: adding one carries out of 0xff.
         let next = _mm512_add_epi8(codes, _mm512_set1_epi8(1));
         let signs = _mm512_ternarylogic_epi32::<0b1000_0000>(codes, next, _mm512_set1_epi8(i8::MIN));
         let (high, low) = (_mm512_or_si512(look_up(high_table), signs), look_up(low_table));
-        let product = |spread: &[u8; 64]| {
-            let word = _mm512_maskz_permutex2var_epi8(upper_halves, high, load64(spread), low);
-            _mm512_mul_ps(_mm512_castsi512_ps(word), scale)
-        };
-        let [first, second, third, fourth] = &FP8_SPREAD;
-        let (lower, upper) = out.split_at_mut_checked(out_bytes / 2).unwrap_or_default();
-        // SAFETY: this function has the instruction sets that `store_avx512` asks for.
-        unsafe { N::store_avx512(product(first), product(second), lower) };
-        // SAFETY: as above.
-        unsafe { N::store_avx512(product(third), product(fourth), upper) };
+        let product = |word| _mm512_mul_ps(_mm512_castsi512_ps(word), scale);
+        let halves = [_mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high)];
+        for (half, out) in halves.into_iter().zip(out.chunks_exact_mut(out_bytes / 2)) {
+            let (low, high) = (_mm512_unpacklo_epi16(zero, half), _mm512_unpackhi_epi16(zero, half));
+            // SAFETY: this function has the instruction sets that `store_avx512` asks for.
+            unsafe { N::store_avx512(product(low), product(high), out, &mut sink) };
+        }
     }
+    sink.end(carry);
 }
 
 /// NVFP4 to 32-bit words, 64 codes under four scales at a time: words of `tables` are moved, no number is
 /// made. The scales of the next 64 codes come 512 bytes on.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(super) fn nvfp4_words32(codes: &[u8], scales: &[u8], tables: &Tables<u32>, out: &mut [u8]) {
+pub(super) fn nvfp4_words32<const STREAM: bool>(
+    codes: &[u8],
+    scales: &[u8],
+    tables: &Tables<u32>,
+    out: &mut [u8],
+    carry: &mut Carry,
+) {
+    let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     const PLACES: [u8; 64] = wide_places(4);
     let quads = codes.as_chunks::<32>().0.iter().zip(scales.chunks(512));
     for ((codes, scales), out) in quads.zip(out.chunks_exact_mut(256)) {
-        let Some(scales) = scales.first_chunk() else { return };
+        let Some(scales) = scales.first_chunk() else { break };
         let scales = each_scale(*scales);
         for ((codes, scale), out) in codes.as_chunks().0.iter().zip(scales).zip(out.as_chunks_mut().0) {
             let codes = _mm512_set1_epi64(i64::from_le_bytes(*codes));
             let index = _mm512_multishift_epi64_epi8(words(&PLACES), codes);
             let values = _mm512_permutexvar_epi32(index, words(table(tables, scale)));
-            store64(out, values);
+            sink.put(out, values);
         }
     }
+    sink.end(carry);
 }
 
 /// NVFP4 to 16-bit words; see [`nvfp4_words32`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(super) fn nvfp4_words16(codes: &[u8], scales: &[u8], tables: &Tables<u16>, out: &mut [u8]) {
+pub(super) fn nvfp4_words16<const STREAM: bool>(
+    codes: &[u8],
+    scales: &[u8],
+    tables: &Tables<u16>,
+    out: &mut [u8],
+    carry: &mut Carry,
+) {
+    let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     const PLACES: [u8; 32] = wide_places(2);
     let quads = codes.as_chunks::<32>().0.iter().zip(scales.chunks(512));
     for ((codes, scales), out) in quads.zip(out.chunks_exact_mut(128)) {
-        let Some(scales) = scales.first_chunk() else { return };
-        let scales = each_scale(*scales);
-        for ((codes, scale), out) in codes.as_chunks().0.iter().zip(scales).zip(out.as_chunks_mut().0) {
-            let codes = _mm256_set1_epi64x(i64::from_le_bytes(*codes));
+        let Some(scales) = scales.first_chunk() else { break };
+        let value = |codes: [u8; 8], scale| {
+            let codes = _mm256_set1_epi64x(i64::from_le_bytes(codes));
             let index = _mm256_multishift_epi64_epi8(load32(&PLACES), codes);
-            store32(out, _mm256_permutexvar_epi16(index, words32(table(tables, scale))));
+            _mm256_permutexvar_epi16(index, words32(table(tables, scale)))
+        };
+        if let ([a, b, c, d], [e, f, g, h]) = (each_scale(*scales), codes.as_chunks().0) {
+            let pair = |low, high| _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+            let (first, second) = (pair(value(*e, a), value(*f, b)), pair(value(*g, c), value(*h, d)));
+            sink.put_each(out, [first, second]);
         }
     }
+    sink.end(carry);
 }
 
 /// NVFP4 to 64-bit words; see [`nvfp4_words32`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(super) fn nvfp4_words64(codes: &[u8], scales: &[u8], tables: &Tables<u64>, out: &mut [u8]) {
+pub(super) fn nvfp4_words64<const STREAM: bool>(
+    codes: &[u8],
+    scales: &[u8],
+    tables: &Tables<u64>,
+    out: &mut [u8],
+    carry: &mut Carry,
+) {
+    let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     let quads = codes.as_chunks::<32>().0.iter().zip(scales.chunks(512));
     for ((codes, scales), out) in quads.zip(out.chunks_exact_mut(512)) {
-        let Some(scales) = scales.first_chunk() else { return };
+        let Some(scales) = scales.first_chunk() else { break };
         let scales = each_scale(*scales);
         for ((codes, scale), out) in
             codes.as_chunks::<8>().0.iter().zip(scales).zip(out.chunks_exact_mut(128))
@@ -380,10 +420,11 @@ pub(super) fn nvfp4_words64(codes: &[u8], scales: &[u8], tables: &Tables<u64>, o
                 _mm512_permutex2var_epi64(low, index, high)
             };
             if let [first, second] = codes.as_chunks().0 {
-                store_each64(out, [value(*first), value(*second)]);
+                sink.put_each(out, [value(*first), value(*second)]);
             }
         }
     }
+    sink.end(carry);
 }
 
 /// Bit offsets in 64 bits of consecutive nibbles, one for every `bytes` bytes.
@@ -401,11 +442,13 @@ const fn wide_places<const LANES: usize>(bytes: usize) -> [u8; LANES] {
 
 /// BF16 words to binary32 words, 32 at a time.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(super) fn widen_bf16(source: &[u8], out: &mut [u8]) {
+pub(super) fn widen_bf16<const STREAM: bool>(source: &[u8], out: &mut [u8], carry: &mut Carry) {
+    let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     for (source, out) in source.as_chunks::<64>().0.iter().zip(out.chunks_exact_mut(128)) {
         let widen = |half: &[u8; 32]| _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(load32(half)));
         if let [low, high] = source.as_chunks().0 {
-            store_each64(out, [widen(low), widen(high)]);
+            sink.put_each(out, [widen(low), widen(high)]);
         }
     }
+    sink.end(carry);
 }

@@ -3,13 +3,13 @@
 use core::marker::PhantomData;
 use core::mem;
 
-use bytemuck::cast_slice_mut;
+use bytemuck::{Zeroable, cast_slice, cast_slice_mut};
 
 use super::lanes::word_bytes;
 use super::mxcsr::DefaultMode;
 use super::{Lanes, avx2_decode as avx2, avx512_decode as avx512};
 use crate::backend::nvfp4_tables::{TableWord, Tables};
-use crate::backend::run::{Stores, Units, run};
+use crate::backend::run::{Carry, Stores, Units, run};
 use crate::backend::{FP8_UNIT, Fp8Rows, GroupedRow, Narrow, Nvfp4Rows, portable};
 use crate::format::Format;
 use crate::format::nvfp4::GROUP;
@@ -22,11 +22,14 @@ pub(crate) enum Simd {
     Avx512,
 }
 
-type GroupedKernel = unsafe fn(&GroupedRow<'_>, &mut [u8]);
+/// A kernel that writes to the output, and one that streams.
+type Pair<Kernel> = [Kernel; 2];
+
+pub(super) type GroupedKernel = unsafe fn(&GroupedRow<'_>, &mut [u8], &mut Carry);
 
 /// Groups of a grouped format; `unit` is what one makes, in bytes.
 pub(super) struct Grouped<'a> {
-    pub kernel: GroupedKernel,
+    pub kernels: Pair<GroupedKernel>,
     pub row: &'a GroupedRow<'a>,
     pub high_bytes: usize,
     pub unit: usize,
@@ -37,7 +40,7 @@ impl Units for Grouped<'_> {
         self.unit
     }
 
-    fn make(&self, first: usize, out: &mut [u8]) {
+    fn make(&self, first: usize, out: &mut [u8], carry: &mut Carry) {
         let from = |plane: &'_ [u8], bytes: usize| first * bytes..plane.len();
         let row = GroupedRow {
             base: self.row.base.get(from(self.row.base, BASE_BYTES)).unwrap_or(&[]),
@@ -46,7 +49,7 @@ impl Units for Grouped<'_> {
         };
         // SAFETY: the kernel was taken for a `Simd` value, which exists only where its instructions do. Memory
         // it reaches through slices.
-        unsafe { (self.kernel)(&row, out) };
+        unsafe { carry.choose(self.kernels)(&row, out, carry) };
     }
 }
 
@@ -59,19 +62,19 @@ pub(crate) fn decode_grouped<N: Narrow>(
     stores: &Stores,
 ) {
     use Format::{Q4G64F16S, Q5G64F16S, Q6G64F16S, W8G32F16S};
-    let (kernel, lanes, high_bytes): (GroupedKernel, _, _) = match (simd, format) {
-        (Simd::Avx512, Q4G64F16S) => (avx512::q4::<N>, 64, 0),
-        (Simd::Avx512, Q5G64F16S) => (avx512::q5::<N>, 64, 8),
-        (Simd::Avx512, Q6G64F16S) => (avx512::q6::<N>, 64, 16),
-        (Simd::Avx512, W8G32F16S) => (avx512::w8::<N>, 32, 0),
-        (Simd::Avx2, Q4G64F16S) => (avx2::q4::<N>, 64, 0),
-        (Simd::Avx2, Q5G64F16S) => (avx2::q5::<N>, 64, 8),
-        (Simd::Avx2, Q6G64F16S) => (avx2::q6::<N>, 64, 16),
-        (Simd::Avx2, W8G32F16S) => (avx2::w8::<N>, 32, 0),
+    let (kernels, lanes, high_bytes): (Pair<GroupedKernel>, _, _) = match (simd, format) {
+        (Simd::Avx512, Q4G64F16S) => ([avx512::q4::<N, false>, avx512::q4::<N, true>], 64, 0),
+        (Simd::Avx512, Q5G64F16S) => ([avx512::q5::<N, false>, avx512::q5::<N, true>], 64, 8),
+        (Simd::Avx512, Q6G64F16S) => ([avx512::q6::<N, false>, avx512::q6::<N, true>], 64, 16),
+        (Simd::Avx512, W8G32F16S) => ([avx512::w8::<N, false>, avx512::w8::<N, true>], 32, 0),
+        (Simd::Avx2, Q4G64F16S) => ([avx2::q4::<N>; 2], 64, 0),
+        (Simd::Avx2, Q5G64F16S) => ([avx2::q5::<N>; 2], 64, 8),
+        (Simd::Avx2, Q6G64F16S) => ([avx2::q6::<N>; 2], 64, 16),
+        (Simd::Avx2, W8G32F16S) => ([avx2::w8::<N>; 2], 32, 0),
         _ => return,
     };
     let _mode = default_mode::<N>(simd);
-    let units = Grouped { kernel, row, high_bytes, unit: lanes * word_bytes::<N>() };
+    let units = Grouped { kernels, row, high_bytes, unit: lanes * word_bytes::<N>() };
     run(&units, cast_slice_mut(out), stores);
 }
 
@@ -80,11 +83,11 @@ fn default_mode<N: Lanes>(simd: Simd) -> Option<DefaultMode> {
     (simd == Simd::Avx2 && N::RAISES_IN_AVX2).then(DefaultMode::enter)
 }
 
-type Fp8Kernel = unsafe fn(&[u8], f32, &mut [u8]);
+type Fp8Kernel = unsafe fn(&[u8], f32, &mut [u8], &mut Carry);
 
 /// Rows of FP8 codes; one row, or rows of whole units.
 struct Fp8<'a, N> {
-    kernel: Fp8Kernel,
+    kernels: Pair<Fp8Kernel>,
     rows: &'a Fp8Rows<'a>,
     output: PhantomData<N>,
 }
@@ -94,7 +97,7 @@ impl<N: Narrow> Units for Fp8<'_, N> {
         FP8_UNIT * word_bytes::<N>()
     }
 
-    fn make(&self, first: usize, out: &mut [u8]) {
+    fn make(&self, first: usize, out: &mut [u8], carry: &mut Carry) {
         let columns = self.rows.columns;
         let at = first * FP8_UNIT;
         let mut codes = self.rows.codes.get(at..).unwrap_or(&[]);
@@ -107,18 +110,20 @@ impl<N: Narrow> Units for Fp8<'_, N> {
             let bytes = left.next_multiple_of(FP8_UNIT) * word_bytes::<N>();
             let bytes = bytes.min(out.len());
             let Some((row_out, next_out)) = mem::take(&mut out).split_at_mut_checked(bytes) else { return };
-            self.make_row(row_codes, u16::from_le_bytes(*scale), row_out);
+            self.make_row(row_codes, u16::from_le_bytes(*scale), row_out, carry);
             (codes, out, left) = (next_codes, next_out, columns);
         }
     }
 }
 
 impl<N: Narrow> Fp8<'_, N> {
-    fn make_row(&self, codes: &[u8], scale: u16, out: &mut [u8]) {
+    fn make_row(&self, codes: &[u8], scale: u16, out: &mut [u8], carry: &mut Carry) {
         if !portable::is_plain_scale(scale) {
             // A product may be subnormal or infinite here: integers, as everywhere.
-            if let Ok(out) = bytemuck::try_cast_slice_mut(out) {
-                portable::decode_fp8_row::<N>(codes, scale, out);
+            let mut words = [Zeroable::zeroed(); FP8_UNIT];
+            for (codes, out) in codes.chunks(FP8_UNIT).zip(out.chunks_mut(self.unit_bytes())) {
+                portable::decode_fp8_row::<N>(codes, scale, &mut words);
+                carry.put(out, cast_slice(&words));
             }
             return;
         }
@@ -127,55 +132,55 @@ impl<N: Narrow> Fp8<'_, N> {
         let Some((body, tail)) = out.split_at_mut_checked(whole) else { return };
         // SAFETY: the kernel was taken for a `Simd` value, which exists only where its instructions do. Memory
         // it reaches through slices.
-        unsafe { (self.kernel)(codes, scale, body) };
+        unsafe { carry.choose(self.kernels)(codes, scale, body, carry) };
         if !tail.is_empty() {
             let mut padded = [0; FP8_UNIT];
             for (code, last) in padded.iter_mut().zip(codes.as_chunks::<FP8_UNIT>().1) {
                 *code = *last;
             }
             // SAFETY: as above.
-            unsafe { (self.kernel)(&padded, scale, tail) };
+            unsafe { carry.choose(self.kernels)(&padded, scale, tail, carry) };
         }
     }
 }
 
 /// Decodes rows of FP8 codes under legal row scales.
 pub(crate) fn decode_fp8<N: Narrow>(simd: Simd, rows: &Fp8Rows<'_>, out: &mut [N::Word], stores: &Stores) {
-    let kernel = match simd {
-        Simd::Avx512 => avx512::fp8::<N>,
-        Simd::Avx2 => avx2::fp8::<N> as Fp8Kernel,
+    let kernels: Pair<Fp8Kernel> = match simd {
+        Simd::Avx512 => [avx512::fp8::<N, false>, avx512::fp8::<N, true>],
+        Simd::Avx2 => [avx2::fp8::<N>; 2],
     };
     let _mode = default_mode::<N>(simd);
-    run(&Fp8::<N> { kernel, rows, output: PhantomData }, cast_slice_mut(out), stores);
+    run(&Fp8::<N> { kernels, rows, output: PhantomData }, cast_slice_mut(out), stores);
 }
 
 /// A kernel that moves words out of tables.
-pub(crate) type Nvfp4Kernel<W> = unsafe fn(&[u8], &[u8], &Tables<W>, &mut [u8]);
+pub(crate) type Nvfp4Kernel<W> = unsafe fn(&[u8], &[u8], &Tables<W>, &mut [u8], &mut Carry);
 
 /// The kernels of a word type.
 pub(crate) trait Nvfp4Word: TableWord {
-    const AVX512: Nvfp4Kernel<Self>;
-    const AVX2: Nvfp4Kernel<Self>;
+    const AVX512: Pair<Nvfp4Kernel<Self>>;
+    const AVX2: Pair<Nvfp4Kernel<Self>>;
 }
 
 impl Nvfp4Word for u16 {
-    const AVX512: Nvfp4Kernel<Self> = avx512::nvfp4_words16;
-    const AVX2: Nvfp4Kernel<Self> = avx2::nvfp4_words16;
+    const AVX512: Pair<Nvfp4Kernel<Self>> = [avx512::nvfp4_words16::<false>, avx512::nvfp4_words16::<true>];
+    const AVX2: Pair<Nvfp4Kernel<Self>> = [avx2::nvfp4_words16; 2];
 }
 
 impl Nvfp4Word for u32 {
-    const AVX512: Nvfp4Kernel<Self> = avx512::nvfp4_words32;
-    const AVX2: Nvfp4Kernel<Self> = avx2::nvfp4_words32;
+    const AVX512: Pair<Nvfp4Kernel<Self>> = [avx512::nvfp4_words32::<false>, avx512::nvfp4_words32::<true>];
+    const AVX2: Pair<Nvfp4Kernel<Self>> = [avx2::nvfp4_words32; 2];
 }
 
 impl Nvfp4Word for u64 {
-    const AVX512: Nvfp4Kernel<Self> = avx512::nvfp4_words64;
-    const AVX2: Nvfp4Kernel<Self> = avx2::nvfp4_words64;
+    const AVX512: Pair<Nvfp4Kernel<Self>> = [avx512::nvfp4_words64::<false>, avx512::nvfp4_words64::<true>];
+    const AVX2: Pair<Nvfp4Kernel<Self>> = [avx2::nvfp4_words64; 2];
 }
 
 /// Rows of NVFP4 from a whole unit on.
 struct Nvfp4<'a, W> {
-    kernel: Nvfp4Kernel<W>,
+    kernels: Pair<Nvfp4Kernel<W>>,
     rows: &'a Nvfp4Rows<'a>,
     codes: &'a [u8],
     /// The unit of the first row that the codes begin with.
@@ -191,7 +196,7 @@ impl<W: Nvfp4Word> Units for Nvfp4<'_, W> {
         NVFP4_UNIT * size_of::<W>()
     }
 
-    fn make(&self, first: usize, out: &mut [u8]) {
+    fn make(&self, first: usize, out: &mut [u8], carry: &mut Carry) {
         let units_a_row = self.rows.groups / 4;
         let mut codes = self.codes.get(first * (NVFP4_UNIT / 2)..).unwrap_or(&[]);
         let at = self.first + first;
@@ -207,7 +212,7 @@ impl<W: Nvfp4Word> Units for Nvfp4<'_, W> {
             let scales = self.rows.row_scales(row).get(unit * 512..).unwrap_or(&[]);
             // SAFETY: the kernel was taken for a `Simd` value, which exists only where its instructions do.
             // Memory it reaches through slices.
-            unsafe { (self.kernel)(codes, scales, self.tables, row_out) };
+            unsafe { carry.choose(self.kernels)(codes, scales, self.tables, row_out, carry) };
             codes = codes.get(units * (NVFP4_UNIT / 2)..).unwrap_or(&[]);
             (out, row, unit) = (next_out, row + 1, 0);
         }
@@ -222,7 +227,7 @@ pub(crate) fn decode_nvfp4<W: Nvfp4Word>(
     out: &mut [W],
     stores: &Stores,
 ) {
-    let kernel = match simd {
+    let kernels = match simd {
         Simd::Avx512 => W::AVX512,
         Simd::Avx2 => W::AVX2,
     };
@@ -240,17 +245,23 @@ pub(crate) fn decode_nvfp4<W: Nvfp4Word>(
             *byte = *code;
         }
         let mut words = [W::zeroed(); NVFP4_UNIT];
-        Nvfp4 { kernel, rows, codes: &padded, first, tables }.make(0, cast_slice_mut(&mut words));
+        Nvfp4 { kernels, rows, codes: &padded, first, tables }.make(
+            0,
+            cast_slice_mut(&mut words),
+            &mut Carry::none(),
+        );
         for (word, made) in head.iter_mut().zip(words.iter().skip(before * GROUP)) {
             *word = *made;
         }
     }
     let first = if before == 0 { first } else { first + 1 };
-    run(&Nvfp4 { kernel, rows, codes, first, tables }, cast_slice_mut(out), stores);
+    run(&Nvfp4 { kernels, rows, codes, first, tables }, cast_slice_mut(out), stores);
 }
 
+type WidenKernel = unsafe fn(&[u8], &mut [u8], &mut Carry);
+
 struct Widen<'a> {
-    kernel: unsafe fn(&[u8], &mut [u8]),
+    kernels: Pair<WidenKernel>,
     source: &'a [u8],
 }
 
@@ -262,29 +273,29 @@ impl Units for Widen<'_> {
         WIDEN_UNIT * 4
     }
 
-    fn make(&self, first: usize, out: &mut [u8]) {
+    fn make(&self, first: usize, out: &mut [u8], carry: &mut Carry) {
         let source = self.source.get(first * (WIDEN_UNIT * 2)..).unwrap_or(&[]);
         let whole = (source.len() / (WIDEN_UNIT * 2) * (WIDEN_UNIT * 4)).min(out.len());
         let Some((body, tail)) = out.split_at_mut_checked(whole) else { return };
         // SAFETY: the kernel was taken for a `Simd` value, which exists only where its instructions do. Memory
         // it reaches through slices.
-        unsafe { (self.kernel)(source, body) };
+        unsafe { carry.choose(self.kernels)(source, body, carry) };
         if !tail.is_empty() {
             let mut padded = [0; WIDEN_UNIT * 2];
             for (byte, last) in padded.iter_mut().zip(source.as_chunks::<{ WIDEN_UNIT * 2 }>().1) {
                 *byte = *last;
             }
             // SAFETY: as above.
-            unsafe { (self.kernel)(&padded, tail) };
+            unsafe { carry.choose(self.kernels)(&padded, tail, carry) };
         }
     }
 }
 
 /// Widens BF16 words to binary32 words.
 pub(crate) fn widen_bf16(simd: Simd, source: &[u8], out: &mut [u32], stores: &Stores) {
-    let kernel: unsafe fn(&[u8], &mut [u8]) = match simd {
-        Simd::Avx512 => avx512::widen_bf16,
-        Simd::Avx2 => avx2::widen_bf16,
+    let kernels: Pair<WidenKernel> = match simd {
+        Simd::Avx512 => [avx512::widen_bf16::<false>, avx512::widen_bf16::<true>],
+        Simd::Avx2 => [avx2::widen_bf16; 2],
     };
-    run(&Widen { kernel, source }, cast_slice_mut(out), stores);
+    run(&Widen { kernels, source }, cast_slice_mut(out), stores);
 }

@@ -2,6 +2,7 @@
 
 use core::arch::x86_64::*;
 
+use super::sink::Sink;
 use crate::backend::nvfp4_tables::Tables;
 use crate::backend::{Narrow, ToBf16, ToF16, ToF32};
 
@@ -91,8 +92,13 @@ pub(crate) trait Lanes {
     /// Narrows 32 binary32 words and writes them over the first bytes of `out`.
     ///
     /// # Safety
-    /// AVX-512 F and BW.
-    unsafe fn store_avx512(low: __m512, high: __m512, out: &mut [u8]);
+    /// AVX-512 F, BW and VBMI.
+    unsafe fn store_avx512<const STREAM: bool>(
+        low: __m512,
+        high: __m512,
+        out: &mut [u8],
+        sink: &mut Sink<STREAM>,
+    );
 
     /// Narrows 16 binary32 words and writes them over the first bytes of `out`.
     ///
@@ -105,9 +111,14 @@ impl Lanes for ToF32 {
     const RAISES_IN_AVX2: bool = false;
 
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw")]
-    unsafe fn store_avx512(low: __m512, high: __m512, out: &mut [u8]) {
-        store_each64(out, [_mm512_castps_si512(low), _mm512_castps_si512(high)]);
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+    unsafe fn store_avx512<const STREAM: bool>(
+        low: __m512,
+        high: __m512,
+        out: &mut [u8],
+        sink: &mut Sink<STREAM>,
+    ) {
+        sink.put_each(out, [_mm512_castps_si512(low), _mm512_castps_si512(high)]);
     }
 
     #[inline]
@@ -124,8 +135,13 @@ impl Lanes for ToBf16 {
     /// `low + 0x7fff + odd` out of 16 bits is bit 15 of the rounded-up mean of `low` and `0x7ffe + odd`.
     /// No NaN comes here but the quiet `0x7fc00000`, whose low half is zero.
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw")]
-    unsafe fn store_avx512(low: __m512, high: __m512, out: &mut [u8]) {
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+    unsafe fn store_avx512<const STREAM: bool>(
+        low: __m512,
+        high: __m512,
+        out: &mut [u8],
+        sink: &mut Sink<STREAM>,
+    ) {
         const LOW_HALVES: [u16; 32] = even_numbers(0);
         const HIGH_HALVES: [u16; 32] = even_numbers(1);
         let (low, high) = (_mm512_castps_si512(low), _mm512_castps_si512(high));
@@ -134,7 +150,7 @@ impl Lanes for ToBf16 {
         let (one, bias) = (_mm512_set1_epi16(1), _mm512_set1_epi16(0x7ffe));
         let odd_bias = _mm512_ternarylogic_epi32::<0b1111_1000>(bias, kept, one); // bias | kept & one
         let carry = _mm512_srli_epi16::<15>(average(dropped, odd_bias));
-        store_each64(out, [_mm512_add_epi16(kept, carry)]);
+        sink.put_each(out, [_mm512_add_epi16(kept, carry)]);
     }
 
     #[inline]
@@ -175,12 +191,17 @@ impl Lanes for ToF16 {
     const RAISES_IN_AVX2: bool = true;
 
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw")]
-    unsafe fn store_avx512(low: __m512, high: __m512, out: &mut [u8]) {
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+    unsafe fn store_avx512<const STREAM: bool>(
+        low: __m512,
+        high: __m512,
+        out: &mut [u8],
+        sink: &mut Sink<STREAM>,
+    ) {
         // To nearest, ties to even, by the instruction's own bits, and raising no exception.
         const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
         let (low, high) = (_mm512_cvt_roundps_ph::<NEAREST>(low), _mm512_cvt_roundps_ph::<NEAREST>(high));
-        store_each32(out, [low, high]);
+        sink.put_each(out, [_mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)]);
     }
 
     #[inline]

@@ -13,6 +13,7 @@ mod output;
 mod pack;
 mod quantize;
 pub(super) mod scan;
+mod sink;
 pub(super) mod stream;
 pub(super) mod unpack;
 

@@ -57,9 +57,19 @@ const words = (list, digits) => Buffer.concat(list.map((word) => fromHex(word.pa
 const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
 const FULL = 2n ** 64n - 1n;
 
-// struct ninfer_codec_details: offsets of its members.
-const DETAILS = { argument: 16, index: 24, row: 32, column: 40, group: 48, offset: 56 };
-const DETAILS_BYTES = Number(/ninfer_codec_details[^]*?sizeof is (\d+)/.exec(header)?.[1] ?? 96);
+// Where a struct's members lie, from its declaration in the header: all are of 4 or 8 bytes, without padding.
+function membersOf(struct) {
+  const body = new RegExp(`typedef struct ${struct} \\{([^]*?)\\n\\}`).exec(header)[1];
+  const members = {};
+  let bytes = 0;
+  for (const [, bits, name] of body.matchAll(/^ +uint(32|64)_t (\w+);$/gm)) {
+    members[name] = bytes;
+    bytes += bits / 8;
+  }
+  return [members, bytes];
+}
+const [DETAILS, DETAILS_BYTES] = membersOf("ninfer_codec_details");
+const [PLAN, PLAN_BYTES] = membersOf("ninfer_codec_plan");
 
 let passed = 0;
 let failed = 0;
@@ -97,13 +107,6 @@ function checkError(id, expected, got) {
   }
 }
 
-function planned(id, format, shape) {
-  const plan = room(168, 0);
-  new DataView(exports.memory.buffer).setBigUint64(plan, 168n, true);
-  const got = call("tensor_plan", ...tensor(format, shape), plan);
-  check(`${id} plan`, "ok", got.kind);
-}
-
 function validate(format, shape, payload) {
   const columns = BigInt(columnsOf(shape));
   const rows = BigInt(product(shape)) / columns;
@@ -131,6 +134,28 @@ function packed(id, format, shape, codes, codesLength, scales, scalesLength, div
   check(`${id} pack`, "ok", got.kind);
   return read(out, bytes);
 }
+
+// The plan's member of each member of `geometry` that is one.
+const GEOMETRY = {
+  payload_bytes: "payload_bytes",
+  alignment: "alignment",
+  elements: "elements",
+  k_pad: "padded_columns",
+  groups_per_row: "physical_groups",
+  logical_groups: "logical_groups",
+  base_offset: "codes_offset",
+  base_bytes: "codes_bytes",
+  base_row_bytes: "codes_row_bytes",
+  code_offset: "codes_offset",
+  code_bytes: "codes_bytes",
+  high_offset: "high_offset",
+  high_bytes: "high_bytes",
+  high_row_bytes: "high_row_bytes",
+  scale_offset: "scales_offset",
+  scale_bytes: "scales_bytes",
+  scale_row_bytes: "scales_row_bytes",
+  divisor_offset: "divisor_offset",
+};
 
 const topics = {
   canonical_encode({ cases }) {
@@ -221,15 +246,14 @@ const topics = {
   geometry({ cases }) {
     for (const { id, format, layout, shape, geometry, error } of cases) {
       ready();
-      const bytes = PLAN_BYTES;
-      const plan = room(bytes, 0);
-      new DataView(exports.memory.buffer).setBigUint64(plan, BigInt(bytes), true);
+      const plan = room(PLAN_BYTES, 0);
+      new DataView(exports.memory.buffer).setBigUint64(plan, BigInt(PLAN_BYTES), true);
       const got = call("tensor_plan", ...tensor(format, shape, layout), plan);
       check(`${id} kind`, error ? error.kind : "ok", got.kind);
       if (error) continue;
-      const at = (offset) => new DataView(exports.memory.buffer).getBigUint64(plan + offset, true);
-      for (const [member, offset] of Object.entries(PLAN)) {
-        if (geometry[member] !== undefined) check(`${id} ${member}`, BigInt(geometry[member]), at(offset));
+      const at = (member) => new DataView(exports.memory.buffer).getBigUint64(plan + PLAN[member], true);
+      for (const [name, member] of Object.entries(GEOMETRY)) {
+        if (geometry[name] !== undefined) check(`${id} ${name}`, BigInt(geometry[name]), at(member));
       }
     }
   },
@@ -251,10 +275,6 @@ const topics = {
     }
   },
 };
-
-// struct ninfer_codec_tensor_plan: the members that the vectors name alike on every layout.
-const PLAN_BYTES = 168;
-const PLAN = { payload_bytes: 144, alignment: 152 };
 
 for (const [topic, runTopic] of Object.entries(topics)) {
   runTopic(parseExactly(readFileSync(join(folder, `${topic}.json`), "utf8")));

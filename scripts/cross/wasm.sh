@@ -9,8 +9,8 @@ target=wasm32-unknown-unknown
 cargo=scripts/cross/cargo.sh
 out=${CROSS_TARGET_DIR:-target/cross}
 
-CROSS_STD=std,panic_abort $cargo $target build --release \
-    --manifest-path scripts/cross/conformance-wasm/Cargo.toml --target-dir "$out-wasm"
-$cargo $target build --profile capi -p ninfer-codec-capi
+CROSS_STD=std,panic_abort CROSS_TARGET_DIR=$out-wasm $cargo $target build --release \
+    --manifest-path scripts/cross/conformance-wasm/Cargo.toml
+$cargo $target build --profile archive --package ninfer-codec-capi
 node scripts/cross/wasm-conformance.mjs "$out-wasm/$target/release/conformance_wasm.wasm" "$vectors"
-node scripts/cross/wasm-c-abi.mjs "$out/$target/capi/ninfer_codec.wasm" include/ninfer_codec.h "$vectors"
+node scripts/cross/wasm-c-abi.mjs "$out/$target/archive/ninfer_codec.wasm" include/ninfer_codec.h "$vectors"

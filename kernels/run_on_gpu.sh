@@ -5,7 +5,8 @@
 #
 # Needs nvcc (CUDA 12.4 or later), CMake 3.18 and a GPU of compute capability 8.0 or later; no network, no cargo.
 # Leaves report.txt (and the build) in the output folder. Exit status 0 only if every check passed and
-# compute-sanitizer, where it is installed, found nothing. Each step has its own time limit; together under 4 minutes.
+# compute-sanitizer, where it is installed, found nothing. Each step has its own time limit (TIME_SCALE multiplies
+# them); meant to take under 4 minutes together.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-$(mktemp -d)}
@@ -18,7 +19,7 @@ failed=0
 
 say() { echo "$*" | tee -a "$report"; }
 step() {  # NAME SECONDS COMMAND...
-    local name=$1 limit=$2 begin=$SECONDS status
+    local name=$1 limit=$(($2 * ${TIME_SCALE:-1})) begin=$SECONDS status
     shift 2
     say "== $name"
     timeout "$limit" "$@" 2>&1 | tee -a "$report"

@@ -31,7 +31,7 @@ while [ "${1#--}" != "$1" ]; do shift 2; done
 exec "$@"
 BODY
 
-PATH=$work/bin:$PATH PROGRAM=$check ASAN_OPTIONS=detect_leaks=0 "$kernels/run_on_gpu.sh" "$work/good" 0.002 > "$work/log" 2>&1 ||
+PATH=$work/bin:$PATH PROGRAM=$check TIME_SCALE=10 ASAN_OPTIONS=detect_leaks=0 "$kernels/run_on_gpu.sh" "$work/good" 0.002 > "$work/log" 2>&1 ||
     { tail -40 "$work/log"; echo "FAIL: the script failed"; exit 1; }
 grep -q '^ALL PASSED$' "$work/good/report.txt"
 printf '#!/bin/sh\necho "0 passed, 1 failed"; exit 1\n' > "$work/bad"

@@ -13,15 +13,26 @@ pub type Outcome<T> = Result<T, Failure>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// `verify` found a violation, or `diff` a difference.
-    Found = 1,
-    /// The command line or a recipe is wrong; clap's own code.
-    Usage = 2,
+    Found,
     /// A checkpoint, tensor, value or artifact was refused.
-    Refused = 3,
+    Refused,
+    /// The command line or a recipe is wrong; clap's own code.
+    Usage,
     /// A file could not be read or written.
-    Io = 4,
+    Io,
     /// Stopped by a signal.
-    Interrupted = 130,
+    Interrupted,
+}
+
+impl Code {
+    fn exit(self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Found | Self::Refused => 1,
+            Self::Usage => 2,
+            Self::Io => 3,
+            Self::Interrupted => 130,
+        })
+    }
 }
 
 /// A reason to stop. Each line names the thing, the numbers, and what to do next.
@@ -58,7 +69,7 @@ impl Failure {
                 _ => eprintln!("\x1b[1;31merror\x1b[0m: {line}"),
             }
         }
-        ExitCode::from(self.code as u8)
+        self.code.exit()
     }
 }
 

@@ -49,7 +49,7 @@ fn what_needs_a_decision() {
         (Dtype::BOOL, &[8], &[0; 8], "--skip 't'"),
         (Dtype::F8_E4M3, &[2, 4], &[0; 8], "--skip 't'"),
     ] {
-        let message = refuse(3, dtype, shape, bytes, &[]);
+        let message = refuse(1, dtype, shape, bytes, &[]);
         assert!(message.contains("\"t\"") && message.contains(flag), "{message}");
         if let Some(assign) = flag.strip_prefix("--assign ") {
             pack(dtype, shape, bytes, &["--assign", assign.trim_matches('\'')]);
@@ -62,7 +62,7 @@ fn only_exact_values_change_their_type() {
     let exact = f32_bytes(&[1.0, -0.5, f32::INFINITY]);
     assert_eq!(pack(Dtype::F32, &[1, 3], &exact, &["--assign", "t=BF16"]), "BF16");
     let inexact = f32_bytes(&[1.0, 2.0, 1.0, 1.001]);
-    let message = refuse(3, Dtype::F32, &[2, 2], &inexact, &["--assign", "t=BF16"]);
+    let message = refuse(1, Dtype::F32, &[2, 2], &inexact, &["--assign", "t=BF16"]);
     assert!(
         message.contains("\"t\", row 1, column 1: F32 word 0x3f8020c5 is not exact in BF16"),
         "{message}"
@@ -70,7 +70,7 @@ fn only_exact_values_change_their_type() {
     let whole = f32_bytes(&[1.0, -7.0]);
     assert_eq!(pack(Dtype::F32, &[2], &whole, &["--assign", "t=I32"]), "I32");
     let large = (1i64 << 31).to_le_bytes();
-    let message = refuse(3, Dtype::I64, &[1], &large, &["--assign", "t=I32"]);
+    let message = refuse(1, Dtype::I64, &[1], &large, &["--assign", "t=I32"]);
     assert!(message.contains("row 0, column 0: I64 word 0x80000000 is not exact in I32"), "{message}");
 }
 
@@ -78,9 +78,9 @@ fn only_exact_values_change_their_type() {
 fn faults_in_the_data_are_placed() {
     let mut values = vec![0.25f32; 3 * 3000];
     values[2 * 3000 + 2999] = f32::NAN;
-    let message = refuse(3, Dtype::F32, &[3, 3000], &f32_bytes(&values), &[]);
+    let message = refuse(1, Dtype::F32, &[3, 3000], &f32_bytes(&values), &[]);
     assert!(message.contains("\"t\", row 2, column 2999: source word 0x7fc00000 is not finite"), "{message}");
-    let message = refuse(3, Dtype::F32, &[1, 2], &f32_bytes(&[0.0, 1e6]), &["--assign", "t=Q4G64_F16S"]);
+    let message = refuse(1, Dtype::F32, &[1, 2], &f32_bytes(&[0.0, 1e6]), &["--assign", "t=Q4G64_F16S"]);
     assert!(message.contains("row 0, group 0: scale") && message.contains("--assign 't=FP32'"), "{message}");
 }
 
@@ -92,12 +92,12 @@ fn impossible_assignments() {
         (&[2, 2], "NVFP4", "no canonical encoder"),
         (&[2, 2], "FP8_E4M3FN_ROW_BF16S", "no canonical encoder"),
     ] {
-        let message = refuse(3, Dtype::F32, shape, &zeros, &["--assign", &format!("t={format}")]);
+        let message = refuse(1, Dtype::F32, shape, &zeros, &["--assign", &format!("t={format}")]);
         assert!(message.contains(part), "{message}");
     }
-    let message = refuse(3, Dtype::I32, &[2, 2], &zeros, &["--assign", "t=Q4G64_F16S"]);
+    let message = refuse(1, Dtype::I32, &[2, 2], &zeros, &["--assign", "t=Q4G64_F16S"]);
     assert!(message.contains("assign I32"), "{message}");
-    let message = refuse(3, Dtype::F32, &[0, 2], &[], &[]);
+    let message = refuse(1, Dtype::F32, &[0, 2], &[], &[]);
     assert!(message.contains("dimension 0 is zero") && message.contains("--skip 't'"), "{message}");
 }
 

@@ -121,7 +121,7 @@ fn what_cannot_be_decoded_is_named() {
     let scale = payload.len() - 2 * 3; // row 699, group 3; 3 physical groups follow it
     payload[scale - 2..scale].copy_from_slice(&[0x00, 0xbc]);
     artifact(&input, &[("spoiled", Format::Q4G64F16S, &[700, 300], payload)]);
-    let message = fail(3, &["unpack", &input, "-o", &out]);
+    let message = fail(1, &["unpack", &input, "-o", &out]);
     assert!(message.contains("object \"spoiled\": row 699, group"), "{message}");
     assert!(!std::path::Path::new(&out).exists());
 }

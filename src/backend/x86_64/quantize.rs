@@ -130,7 +130,7 @@ pub(super) const fn batch_of(group: usize, high: usize) -> PlaneBytes {
 pub(super) fn append(output: &mut Output<'_>, groups: usize, batch_groups: usize, planes: [&[u8]; 3]) {
     let PlaneBytes { base, high, scales } = output.batch();
     let [base_bytes, high_bytes, scale_bytes] = planes;
-    let part = |batch_bytes: usize| ..batch_bytes / batch_groups * groups;
+    let part = |batch_bytes: usize| ..batch_bytes / batch_groups.max(1) * groups;
     output.append(
         base_bytes.get(part(base)).unwrap_or(&[]),
         high_bytes.get(part(high)).unwrap_or(&[]),

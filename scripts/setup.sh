@@ -8,8 +8,9 @@ packages=(
     gcc g++ libc6-dev binutils                  # C and C++, and the proofs of the archive
     clang-19 libclang-rt-19-dev lld-19          # a second compiler, sanitizers, a second linker
     valgrind
-    cmake make pkg-config                       # the installed library
+    cmake make pkg-config nlohmann-json3-dev    # the installed library and an engine that uses it
     python3 python3-venv                        # its Python client
+    chromium                                    # the tool's report page, headless
 )
 
 installed() { dpkg-query --show --showformat='${db:Status-Status}\n' "$1" 2>/dev/null | grep -qx installed; }

@@ -148,7 +148,7 @@ fn source(path: &str) -> String {
 #[test]
 fn c_in_a_minute() {
     assert_eq!(readme_block("C in a minute", "c"), source("ffi-tests/minute/minute.c"));
-    for compiler in ["gcc", "clang"] {
+    for compiler in ["gcc", "clang-19"] {
         if has(compiler) && has("pkg-config") {
             let name = format!("minute-{compiler}");
             assert_eq!(run(&mut compile(compiler, "-std=c99", "ffi-tests/minute/minute.c", &name)), MINUTE);
@@ -159,7 +159,7 @@ fn c_in_a_minute() {
 #[test]
 fn cpp_in_a_minute() {
     assert_eq!(readme_block("C++ in a minute", "cpp"), source("ffi-tests/minute/minute.cpp"));
-    for compiler in ["g++", "clang++"] {
+    for compiler in ["g++", "clang++-19"] {
         if has(compiler) && has("pkg-config") {
             let name = format!("minute-{compiler}");
             let mut program = compile(compiler, "-std=c++20", "ffi-tests/minute/minute.cpp", &name);

@@ -198,7 +198,7 @@
 // The word is positive zero where it must be positive.
 #define NINFER_CODEC_FAULT_ZERO 5
 
-// Changes when the version does that `ninfer_codec_version` returns: major * 1000000 + minor * 1000 + patch.
+// Version of this header: major * 1000000 + minor * 1000 + patch. `ninfer_codec_version` gives the library's.
 #define NINFER_CODEC_VERSION 1000
 
 // Counts the versions of this interface that do not work with programs built for an earlier one; also the
@@ -808,7 +808,7 @@ uint32_t ninfer_codec_tensor_validate(uint32_t format,
 // ceil(K / group), `out_len` exactly K. A failure, whichever, writes nothing.
 //
 // Status: OK, MISALIGNED, STRUCT_SIZE, NULL_POINTER, UNKNOWN_FORMAT, WRONG_WORDS, COLUMN_RANGE (K is 0),
-// BUFFER_LENGTH, TOO_LARGE, OVERLAP, INVALID_SCALE.
+// BUFFER_LENGTH, TOO_LARGE, OVERLAP, INVALID_SCALE, INVALID_CODE (no word of the format stands for the code).
 uint32_t ninfer_codec_row_dequantize(uint32_t format,
                                      uint64_t row,
                                      const int8_t *codes,

@@ -2,8 +2,9 @@
 //! that a library without `std` needs.
 //!
 //! `cargo build --profile archive -p ninfer-codec-capi` makes both, under `target/archive/`. No function of the
-//! interface can reach a panic, as `ffi-tests/tests/archive.rs` proves of the archive. A profile that unwinds
-//! builds against `std`, so that the package can be checked with the workspace; what comes of it is not for use.
+//! interface can reach a panic, as the tests in `ffi-tests/tests/c_interface/archive.rs` prove. A profile that
+//! unwinds builds against `std`, so that the package can be checked with the workspace; what comes of it is not
+//! for use.
 
 #![cfg_attr(panic = "abort", no_std)]
 

@@ -759,6 +759,66 @@ static void all_mutations(struct call *c) {
     expect(c, good, S(OK), "a good call");
 }
 
+/* Writes rows [begin, begin + count) of a tensor with a scale a row. */
+static uint32_t write_rows(const struct tensor *t, uint64_t begin, uint64_t count, uint8_t *to) {
+    static float source[5 * 131];
+    static uint8_t codes[5 * 131];
+    static uint16_t scales[5];
+    for (size_t i = 0; i < 5 * 131; i++) {
+        source[i] = (float)(i % 89) - 44.0f;
+        codes[i] = (uint8_t)(i % 120);
+    }
+    for (size_t i = 0; i < 5; i++) scales[i] = 0x3f80;
+    if (t->facts.qmax == 0) {
+        return ninfer_codec_tensor_pack(t->format, t->layout, t->dims, 2, begin, count, codes + begin * 131, count * 131,
+                                        scales, count, 0, to, t->plan.payload_bytes, NULL);
+    }
+    return ninfer_codec_tensor_quantize(t->format, t->layout, t->dims, 2, begin, count, NINFER_CODEC_VALUE_F32,
+                                        source + begin * 131, count * 131, 131, to, t->plan.payload_bytes, NULL);
+}
+
+/* A call writes its rows' bytes and nothing else, but for the last row's call, which writes the gaps too. */
+static void ranges(const struct tensor *t) {
+    static const char *const name = "ranges of rows";
+    static uint8_t whole[ROOM], parts[ROOM], mine[ROOM];
+    const uint64_t bytes = t->plan.payload_bytes;
+    memset(whole, DIRTY, sizeof whole);
+    memset(parts, DIRTY, sizeof parts);
+    check(write_rows(t, 0, 5, whole) == S(OK), name, "all rows", t->format, 0);
+    check(write_rows(t, 1, 2, parts) == S(OK), name, "rows 1 and 2", t->format, 0);
+    memset(mine, 0, sizeof mine);
+    for (uint32_t plane = 1; plane <= 3; plane++) {
+        uint64_t offset = 0, size = 0;
+        check(ninfer_codec_tensor_row_span(t->format, t->layout, t->dims, 2, 1, 2, plane, &offset, &size, NULL) == S(OK),
+              name, "a span", t->format, plane);
+        memset(mine + offset, 1, (size_t)size);
+    }
+    for (uint64_t i = 0; i < ROOM; i++) {
+        check(parts[i] == (mine[i] ? whole[i] : DIRTY), name, "a byte of rows 1 and 2", t->format, i);
+    }
+    check(write_rows(t, 3, 2, parts) == S(OK) && write_rows(t, 0, 1, parts) == S(OK), name, "the others", t->format, 0);
+    check(memcmp(parts, whole, ROOM) == 0, name, "all bytes", t->format, 0);
+    check(whole[bytes] == DIRTY, name, "past the end", t->format, 0);
+
+    /* An illegal scale in the last row: nothing is written, however the output is laid out. */
+    const uint64_t last = t->plan.scales_offset + 4 * t->plan.scales_row_bytes, list[2] = {0, 4};
+    static float out[5 * 140];
+    memset(out, DIRTY, sizeof out);
+    whole[last] = 0xff, whole[last + 1] = 0xff;
+    for (uint64_t stride = 131; stride <= 140; stride += 9) {
+        ninfer_codec_details d;
+        d.struct_size = sizeof d;
+        check(ninfer_codec_tensor_decode(t->format, t->layout, t->dims, 2, whole, bytes, 0, 5, 0, 131, 1, out, 5 * 140,
+                                         stride, &d) == S(INVALID_SCALE) &&
+                  d.row == 4 && d.group == 0 && d.fault == NINFER_CODEC_FAULT_NAN,
+              name, "an illegal scale", d.row, d.fault);
+        check(ninfer_codec_tensor_decode_rows(t->format, t->layout, t->dims, 2, whole, bytes, list, 2, 1, out, 5 * 140,
+                                              stride, &d) == S(INVALID_SCALE),
+              name, "an illegal scale in a list", d.row, d.fault);
+    }
+    for (size_t i = 0; i < sizeof out; i++) check(((uint8_t *)out)[i] == DIRTY, name, "nothing is decoded", t->format, i);
+}
+
 /* Single cases that the matrix does not reach. */
 static void single_cases(void) {
     static const char *const name = "single cases";
@@ -1025,6 +1085,10 @@ int main(int argc, char **argv) {
     }
     add_other_calls();
     single_cases();
+    doing = "ranges";
+    for (uint32_t format = 4; format <= 9; format++) {
+        if (format != NINFER_CODEC_FORMAT_NVFP4) ranges(&tensors[format - 1]);
+    }
     for (struct call *c = all_calls; c != NULL; c = c->next) all_mutations(c);
     while (all_calls != NULL) {
         struct call *c = all_calls;

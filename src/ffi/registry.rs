@@ -9,7 +9,7 @@ use crate::error::UnknownName;
 use crate::format::{EncoderProfile, Format};
 use crate::layout::{Layout, Plan, ResourceEncoding};
 
-/// Changes when the version does that `ninfer_codec_version` returns: major * 1000000 + minor * 1000 + patch.
+/// Version of this header: major * 1000000 + minor * 1000 + patch. `ninfer_codec_version` gives the library's.
 pub const NINFER_CODEC_VERSION: u32 = 1000;
 /// Counts the versions of this interface that do not work with programs built for an earlier one; also the
 /// number in the shared library's SONAME.

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the suites on every target and shows the matrix: matrix.py [--readme] [TARGET...].
+"""Runs the suites on every target and shows the matrix: matrix.py [--readme | --ci] [TARGET...].
 
 A target is named in full or by its beginning; none named means all. What a target needs is installed first
 (Debian packages, as root). A suite that cannot run, or a part of one that says so in a line `SKIPPED: reason`,
 is shown with its reason; a skip fails the run unless the reason is a missing GPU. Exit code 0: nothing failed.
 
 Results are kept under target/, so that targets may be run one at a time; `--readme` writes the table of all of
-them between the README's two marks.
+them between the README's two marks. `--ci` runs, of one big-endian and one bare-metal target, what takes minutes.
 """
 
 import argparse
@@ -38,16 +38,16 @@ CONFORMANCE = ["run", "--example", "conformance", "--", VECTORS]
 class Target:
     name: str
     what: str
-    # What scripts/cross/install.sh installs for it.
+    # The names by which scripts/cross/install.sh installs what it needs.
     needs: list
     # Each suite's name and command.
     suites: dict
 
 
 def host(name, what, needs, cargo, more=()):
-    return Target(
-        name, what, needs, {"tests": [*cargo, *TESTS, *more, *SHOW], "vectors": [*cargo, *CONFORMANCE[:1], *more, *CONFORMANCE[1:]]}
-    )
+    run, *rest = CONFORMANCE
+    suites = {"tests": [*cargo, *TESTS, *more, *SHOW], "vectors": [*cargo, run, *more, *rest]}
+    return Target(name, what, needs, suites)
 
 
 def cross(name, what):
@@ -56,10 +56,11 @@ def cross(name, what):
 
 
 def firmware(name, board, what):
-    run = ["examples/firmware/build.sh", board]
-    return Target(
-        name, what, [name], {"firmware": run, "proofs": ["scripts/cross/archive-proofs.sh", name]}
-    )
+    suites = {
+        "firmware": ["examples/firmware/build.sh", board],
+        "archive proofs": ["scripts/cross/archive-proofs.sh", name],
+    }
+    return Target(name, what, [name], suites)
 
 
 SECOND = ["env", "RUSTC=/usr/bin/rustc", "RUSTDOC=/usr/bin/rustdoc", "/usr/bin/cargo"]
@@ -79,8 +80,31 @@ TARGETS = [
     firmware("thumbv7em-none-eabi", "mps2-an386", "Cortex-M4 without float hardware, qemu"),
     firmware("thumbv6m-none-eabi", "microbit", "Cortex-M0, qemu"),
     firmware("riscv32imac-unknown-none-elf", "sifive_e", "FE310, qemu"),
-    Target("sanitizers", "x86-64", ["sanitizers"], {"address": ["scripts/sanitize.sh", "address"], "thread": ["scripts/sanitize.sh", "thread"]}),
-    Target("dropin", "C++ engine, static, gcc LTO", ["dropin"], {"vectors": ["ffi-tests/dropin/run.sh", VECTORS]}),
+    Target(
+        "sanitizers",
+        "x86-64",
+        ["sanitizers", "second-toolchain"],
+        {name: ["scripts/sanitize.sh", name] for name in ("address", "thread")},
+    ),
+    Target(
+        "dropin",
+        "C++ engine, static, gcc LTO",
+        ["dropin"],
+        {"vectors": ["ffi-tests/dropin/run.sh", VECTORS]},
+    ),
+]
+
+# The exhaustive tests take long under qemu, and are the same loops on every machine.
+QUICK = [f"--test={name}" for name in ("vectors", "refusals", "validate", "examples_of_the_contract")]
+BIG_ENDIAN, BARE_METAL = "s390x-unknown-linux-gnu", "thumbv7em-none-eabi"
+CI = [
+    Target(
+        BIG_ENDIAN,
+        "big-endian, qemu, quick tests",
+        [BIG_ENDIAN],
+        {"tests": ["scripts/cross/cargo.sh", BIG_ENDIAN, *TESTS, "--lib", *QUICK, *SHOW]},
+    ),
+    next(target for target in TARGETS if target.name == BARE_METAL),
 ]
 
 
@@ -112,7 +136,7 @@ def run(target, suite, command):
         code = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log).returncode
     passed, failed, skips, notes = count(log_file.read_text(errors="replace"), code)
     if failed:
-        notes.append(f"see {log_file.relative_to(ROOT)}")
+        print("\n".join(log_file.read_text(errors="replace").splitlines()[-40:]), file=sys.stderr)
     return {
         "target": target.name,
         "what": target.what,
@@ -127,7 +151,7 @@ def run(target, suite, command):
     }
 
 
-def run_target(target):
+def run_target(target, keep):
     install = subprocess.run(["scripts/cross/install.sh", *target.needs], cwd=ROOT, capture_output=True, text=True)
     if install.returncode != 0:
         print(install.stderr, file=sys.stderr)
@@ -137,7 +161,8 @@ def run_target(target):
         row = run(target, suite, command)
         rows.append(row)
         print(table_line(row), flush=True)
-    (RESULTS / f"{target.name}.json").write_text(json.dumps(rows, indent=1))
+    if keep:
+        (RESULTS / f"{target.name}.json").write_text(json.dumps(rows, indent=1))
     return rows
 
 
@@ -167,6 +192,7 @@ def write_readme():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--readme", action="store_true", help="write the table of all kept results into the README")
+    parser.add_argument("--ci", action="store_true", help="run what CI runs")
     parser.add_argument("--list", action="store_true", help="name the targets and run nothing")
     parser.add_argument("target", nargs="*")
     options = parser.parse_args()
@@ -176,10 +202,11 @@ def main():
     for name in options.target:
         if not any(target.name.startswith(name) for target in TARGETS):
             parser.error(f"no target begins with {name}")
-    chosen = [t for t in TARGETS if not options.target or any(t.name.startswith(name) for name in options.target)]
+    targets = CI if options.ci else TARGETS
+    chosen = [t for t in targets if not options.target or any(t.name.startswith(name) for name in options.target)]
     RESULTS.mkdir(parents=True, exist_ok=True)
     print("\n".join(HEADER), flush=True)
-    rows = [row for target in chosen for row in run_target(target)]
+    rows = [row for target in chosen for row in run_target(target, keep=not options.ci)]
     if options.readme:
         write_readme()
     passed, failed = (sum(row[key] for row in rows) for key in ("passed", "failed"))

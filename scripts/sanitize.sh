@@ -29,6 +29,7 @@ case $sanitizer in
 esac
 export RUSTFLAGS=$flags
 
+mkdir -p "$CARGO_TARGET_DIR"
 controls=scripts/sanitizer-controls
 if "${cargo[@]}" run --quiet --manifest-path $controls/Cargo.toml --bin "$sanitizer" --target "$target" \
     "${std[@]}" >"$CARGO_TARGET_DIR.log" 2>&1 || ! grep -q "$report" "$CARGO_TARGET_DIR.log"; then

@@ -181,9 +181,10 @@ pub(crate) fn decode_fp8<N: Narrow>(rows: &Fp8Rows<'_>, out: &mut [N::Word], sto
 }
 
 /// Says whether to keep the words of the scales met, for a call on so many NVFP4 groups: vectors need them, and
-/// portable code is quicker with them from some number on. A small call without vectors takes little stack.
+/// portable code is quicker with them from some number on. They take 16 kB of stack, which firmware may not have.
 pub(crate) fn keeps_nvfp4_words(groups: u64) -> bool {
-    active() != Backend::Portable || groups >= nvfp4_tables::LARGE_CALL
+    let is_worth_it = groups >= nvfp4_tables::LARGE_CALL && cfg!(not(target_os = "none"));
+    active() != Backend::Portable || is_worth_it
 }
 
 /// Decodes NVFP4 codes, as many as `out` has words. The codes go to the end of a row at least; the tables hold the

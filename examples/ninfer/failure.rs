@@ -64,6 +64,8 @@ impl Failure {
     /// Prints every line to stderr and gives the exit code.
     pub fn print(&self) -> ExitCode {
         for line in &self.lines {
+            // A name out of a hostile file may be endless.
+            let line = shortened_middle(line);
             match self.code {
                 Code::Found => eprintln!("{line}"),
                 _ => eprintln!("\x1b[1;31merror\x1b[0m: {line}"),
@@ -71,6 +73,18 @@ impl Failure {
         }
         self.code.exit()
     }
+}
+
+/// A line of at most 2,000 characters: the beginning and the end of a longer one.
+fn shortened_middle(line: &str) -> String {
+    const HALF: usize = 1000;
+    let length = line.chars().count();
+    if length <= 2 * HALF {
+        return line.to_string();
+    }
+    let head: String = line.chars().take(HALF).collect();
+    let tail: String = line.chars().skip(length - HALF).collect();
+    format!("{head} … {tail}")
 }
 
 /// Prints something that does not stop the work.

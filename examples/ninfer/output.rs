@@ -1,13 +1,14 @@
 //! Output files that appear whole or not at all.
 //!
 //! A file is written without a name (`O_TMPFILE`) and gets its name when it is complete, so whatever ends the
-//! process, SIGKILL included, leaves nothing. Where the file system cannot do that, a temporary name in the
-//! same folder is used; it goes away on errors and on signals that can be caught.
+//! process, SIGKILL included, leaves nothing. Where the file system cannot do that, and for the moment in which
+//! it takes another file's place, it has a temporary name in the same folder; that goes away on errors and on
+//! signals that can be caught.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
@@ -29,8 +30,18 @@ impl OutputFile {
     /// Creates a file of `bytes` zero bytes; room for them is reserved at once.
     pub fn create(path: &Path, bytes: u64) -> Outcome<Self> {
         let fail = |error: io::Error| Failure::io("write", path, error);
-        if path.is_dir() {
-            return Err(Failure::io("write", path, "it is a folder; name a file in it"));
+        if let Ok(there) = path.symlink_metadata() {
+            let kind = there.file_type();
+            if kind.is_dir() {
+                return Err(Failure::io("write", path, "it is a folder; name a file in it"));
+            }
+            if !kind.is_file() {
+                return Err(Failure::io(
+                    "write",
+                    path,
+                    "it is no regular file, and would be replaced; name another",
+                ));
+            }
         }
         let (file, named) = match unnamed(path) {
             Ok(file) => (file, None),
@@ -86,11 +97,23 @@ impl OutputFile {
     }
 }
 
-/// Writes a small file that appears whole or not at all.
-pub fn write(path: &Path, bytes: &[u8]) -> Outcome<()> {
+/// A small file, complete but for its name.
+pub fn prepare(path: &Path, bytes: &[u8]) -> Outcome<OutputFile> {
     let output = OutputFile::create(path, bytes.len() as u64)?;
     output.write_at(bytes, 0)?;
-    output.commit()
+    Ok(output)
+}
+
+/// Refuses an output that would take the place of something that is read.
+pub fn keep_inputs<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> Outcome<()> {
+    let Ok(there) = output.metadata() else { return Ok(()) };
+    for input in inputs {
+        if input.metadata().is_ok_and(|input| (input.dev(), input.ino()) == (there.dev(), there.ino())) {
+            let (output, input) = (output.display(), input.display());
+            return Err(Failure::usage(format!("output {output} is the input {input}: name another output")));
+        }
+    }
+    Ok(())
 }
 
 /// Makes the folder of a path, where it is missing.

@@ -9,7 +9,7 @@ use crate::assign::{self, Job};
 use crate::checkpoint::Checkpoint;
 use crate::cli::{Pack, Settings};
 use crate::failure::{Failure, Outcome};
-use crate::opened::file_name;
+use crate::opened::{Mapped, file_name};
 use crate::output::{self, OutputFile};
 use crate::report::{self, FileEntry, ObjectEntry, Report};
 use crate::resource::Resource;
@@ -61,12 +61,19 @@ pub fn run(arguments: &Pack, settings: &Settings) -> Outcome<()> {
         return work.show_sizes();
     };
 
+    let report_path = report::path_beside(&output);
+    for path in [&output, &report_path] {
+        let files = work.checkpoint.files.iter().chain(work.resources.iter().map(|resource| &resource.file));
+        let inputs = files.map(Mapped::path).chain([input.as_path()]).chain(arguments.recipe.as_deref());
+        output::keep_inputs(path, inputs)?;
+    }
     output::make_folder(&output)?;
     let file = OutputFile::create(&output, work.plan.file_bytes())?;
     let report = work.convert(&file, settings)?;
+    let report_file = report::prepare(&report, &output)?;
     progress::check()?;
     file.commit()?;
-    report::write(&report, &output)?;
+    report_file.commit()?;
     if settings.quiet {
         return Ok(());
     }

@@ -43,8 +43,9 @@ pub fn run(arguments: &cli::Report, settings: &cli::Settings) -> Outcome<()> {
         None => worst(&report),
     };
     let page = page(&report, chosen).map_err(|error| refuse(error.to_string()))?;
+    output::keep_inputs(&arguments.output, [path.as_path()])?;
     output::make_folder(&arguments.output)?;
-    output::write(&arguments.output, page.into_string().as_bytes())?;
+    output::prepare(&arguments.output, page.into_string().as_bytes())?.commit()?;
     if settings.quiet {
         return Ok(());
     }
@@ -78,7 +79,8 @@ fn worst(report: &Report) -> Option<&ObjectEntry> {
 fn page(report: &Report, chosen: Option<&ObjectEntry>) -> Result<Markup, Box<dyn std::error::Error>> {
     let quantized: Vec<_> = report.objects.iter().filter(|object| object.error.is_some()).collect();
     let tensors: u64 = report.objects.iter().filter(|object| object.layout.is_some()).count() as u64;
-    let source_bytes: u64 = report.sources.iter().map(|source| source.bytes).sum();
+    let source_bytes: u64 =
+        report.sources.iter().fold(0, |sum: u64, source| sum.saturating_add(source.bytes));
     Ok(html! {
         (DOCTYPE)
         html lang="en" {

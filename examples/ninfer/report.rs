@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Outcome};
-use crate::output;
+use crate::output::{self, OutputFile};
 
 /// The value of `schema`.
 pub const SCHEMA: &str = "ninfer-report/1";
@@ -102,7 +102,7 @@ pub fn path_beside(artifact: &Path) -> PathBuf {
     path.into()
 }
 
-/// Writes the report beside the artifact.
-pub fn write(report: &Report, artifact: &Path) -> Outcome<()> {
-    output::write(&path_beside(artifact), report.to_json()?.as_bytes())
+/// The report's file beside the artifact, complete but for its name.
+pub fn prepare(report: &Report, artifact: &Path) -> Outcome<OutputFile> {
+    output::prepare(&path_beside(artifact), report.to_json()?.as_bytes())
 }

@@ -18,13 +18,13 @@ impl Table {
         }
     }
 
-    /// Adds a row; control characters, which a name may hold, are escaped.
+    /// Adds a row; control characters, which a name may hold, are escaped, and an endless name is cut.
     pub fn row(&mut self, cells: Vec<String>) {
         let escape = |cell: String| match cell.chars().any(char::is_control) {
             true => cell.escape_debug().to_string(),
             false => cell,
         };
-        self.rows.push(cells.into_iter().map(escape).collect());
+        self.rows.push(cells.into_iter().map(escape).map(|cell| shortened(&cell)).collect());
     }
 }
 
@@ -48,6 +48,15 @@ impl std::fmt::Display for Table {
             writeln!(f, "{}", line.trim_end())?;
         }
         Ok(())
+    }
+}
+
+/// A text of at most 240 characters.
+pub fn shortened(text: &str) -> String {
+    const WIDEST: usize = 240;
+    match text.char_indices().nth(WIDEST - 1) {
+        Some((cut, last)) if cut + last.len_utf8() < text.len() => format!("{}…", &text[..cut]),
+        _ => text.to_string(),
     }
 }
 

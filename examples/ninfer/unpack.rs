@@ -50,6 +50,7 @@ pub fn run(arguments: &Unpack, settings: &Settings) -> Outcome<()> {
     // The order of the safetensors library: wide types first, so that every tensor is aligned.
     targets.sort_by(|a, b| b.dtype.cmp(&a.dtype).then_with(|| a.name.cmp(&b.name)));
     let (header, offsets, bytes) = header(&targets)?;
+    output::keep_inputs(&arguments.output, [arguments.file.as_path()])?;
     output::make_folder(&arguments.output)?;
     let out = OutputFile::create(&arguments.output, bytes)?;
     out.write_at(&header, 0)?;
@@ -106,6 +107,10 @@ fn header(targets: &[Target<'_>]) -> Outcome<(Vec<u8>, Vec<u64>, u64)> {
     let mut infos = Vec::new();
     let mut end = 0usize;
     for target in targets {
+        if target.name == "__metadata__" {
+            let message = "is no name for a tensor of a safetensors file: pack again with another name";
+            return Err(Failure::refused(format!("{:?} {message}", target.name)));
+        }
         let bytes = usize::try_from(target.bytes()?).map_err(|_| too_large())?;
         let begin = end;
         end = begin.checked_add(bytes).ok_or_else(too_large)?;

@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::support::{Call, call, folder, listing, path, succeed, tool, tool_path};
+use crate::support::{
+    Call, call, checkpoint, f32_bytes, fail, folder, listing, path, succeed, tool, tool_path,
+};
+use safetensors::Dtype;
 
 /// Writes a checkpoint of F32 matrices `[rows, 1024]`, piece by piece, of uneven values.
 fn generate(path: &str, tensors: usize, rows: usize) {
@@ -163,6 +166,66 @@ fn an_output_that_cannot_be_written_is_named() {
         assert_eq!(failed.code, Some(3));
         assert!(failed.stderr.contains(part), "{}", failed.stderr);
     }
+}
+
+#[test]
+fn an_output_takes_the_place_of_nothing_that_is_read() {
+    let folder = folder();
+    let [input, out, recipe, resource] =
+        ["in.safetensors", "out.ninfer", "recipe.toml", "out.ninfer.report.json"]
+            .map(|name| path(&folder, name));
+    generate(&input, 1, 1);
+    fs::write(&recipe, "default = \"Q5G64_F16S\"\n").unwrap();
+    fs::write(&resource, "{}").unwrap();
+    let named = format!("notes={resource}");
+    for arguments in [
+        &["pack", &input, "-o", &input][..],
+        &["pack", &input, "-o", &recipe, "--recipe", &recipe],
+        &["pack", &input, "-o", &out, "--resource", &named],
+        &["report", &resource, "-o", &resource],
+    ] {
+        let before = fs::read(arguments[1]).unwrap();
+        assert_ne!(call(arguments).code, Some(0), "{arguments:?}");
+        assert_eq!(fs::read(arguments[1]).unwrap(), before);
+    }
+    assert!(fail(2, &["pack", &input, "-o", &input]).contains("name another output"));
+    assert_eq!(fs::read_to_string(&resource).unwrap(), "{}");
+
+    let other = path(&folder, "other.ninfer");
+    succeed(&["pack", &input, "-o", &other, "-q"]);
+    assert!(fail(2, &["unpack", &other, "-o", &other]).contains("name another output"));
+    let link = path(&folder, "link.ninfer");
+    std::os::unix::fs::symlink(&other, &link).unwrap();
+    assert!(fail(3, &["pack", &input, "-o", &link]).contains("no regular file"));
+    assert!(fail(3, &["pack", &input, "-o", "/dev/full"]).contains("no regular file"));
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+}
+
+#[test]
+fn an_artifact_appears_with_its_report_or_not_at_all() {
+    let folder = folder();
+    let (input, out) = (path(&folder, "in.safetensors"), path(&folder, "out.ninfer"));
+    generate(&input, 1, 1);
+    fs::create_dir(format!("{out}.report.json")).unwrap();
+    assert!(fail(3, &["pack", &input, "-o", &out]).contains("it is a folder"));
+    assert_eq!(listing(&folder), ["in.safetensors", "out.ninfer.report.json"]);
+}
+
+#[test]
+fn endless_names_are_cut() {
+    let folder = folder();
+    let (input, out) = (path(&folder, "in.safetensors"), path(&folder, "out.ninfer"));
+    let name = "n".repeat(70_000);
+    checkpoint(&input, &[(&name, Dtype::F32, &[1], &f32_bytes(&[1.0]))]);
+    assert!(succeed(&["pack", &input, "-o", &out]).len() < 2000);
+    assert!(succeed(&["inspect", &out]).len() < 2000);
+    assert!(succeed(&["verify", &out]).contains("valid"));
+    let reserved = path(&folder, "reserved.ninfer");
+    let recipe = path(&folder, "recipe.toml");
+    fs::write(&recipe, "[[rule]]\nmatch = '*'\nrename = { from = 'weight', to = '__metadata__' }\n").unwrap();
+    checkpoint(&input, &[("weight", Dtype::F32, &[1], &f32_bytes(&[1.0]))]);
+    succeed(&["pack", &input, "-o", &reserved, "--recipe", &recipe, "-q"]);
+    assert!(fail(1, &["unpack", &reserved, "-o", &path(&folder, "x")]).contains("__metadata__"));
 }
 
 #[test]

@@ -2,45 +2,89 @@
 
 use core::borrow::Borrow;
 
+use bytemuck::Zeroable;
+
 use super::nvfp4_tables::Tables;
 use super::{GroupedRow, Narrow, Nvfp4Rows};
+#[cfg(doc)]
+use crate::format::grouped;
 use crate::format::nvfp4::GROUP;
-use crate::format::{Format, direct, e4m3fn, fp8_row, grouped};
-use crate::layout::row_split::{unpack_q4, unpack_q5, unpack_q6, unpack_w8};
+use crate::format::{Format, binary16, direct, e4m3fn, fp8_row};
+use crate::layout::row_split::{BASE_BYTES, MAX_LANES, Q5_HIGH_BYTES, Q6_HIGH_BYTES, SCALE_BYTES};
 use crate::words::copy;
 
 /// Decodes a row of one of the four grouped formats; any other format writes nothing.
 pub(crate) fn decode_grouped_row<N: Narrow>(format: Format, row: &GroupedRow<'_>, out: &mut [N::Word]) {
     #[cfg(test)]
     super::tests::count_portable();
-    let base = row.base.as_chunks().0.iter();
-    match format {
-        Format::Q4G64F16S => products::<N, 64>(base.map(unpack_q4), row.scales, out),
-        Format::Q5G64F16S => {
-            let groups = base.zip(row.high.as_chunks().0).map(|(base, high)| unpack_q5(base, high));
-            products::<N, 64>(groups, row.scales, out);
+    let Some(scheme) = format.scheme() else { return };
+    let lanes = (scheme.group as usize).max(1);
+    let mut codes = [0; BATCH * MAX_LANES];
+    let scales = row.scales.chunks(BATCH * SCALE_BYTES);
+    for (first, (scales, out)) in (0..).step_by(BATCH).zip(scales.zip(out.chunks_mut(BATCH * lanes))) {
+        unpack_groups(
+            format,
+            row,
+            first,
+            codes.get_mut(..out.len().next_multiple_of(lanes)).unwrap_or_default(),
+        );
+        let groups = codes.chunks(lanes).zip(scales.as_chunks().0);
+        for (out, (codes, scale)) in out.chunks_mut(lanes).zip(groups) {
+            group_products::<N>(codes, *scale, out);
         }
-        Format::Q6G64F16S => {
-            let groups = base.zip(row.high.as_chunks().0).map(|(base, high)| unpack_q6(base, high));
-            products::<N, 64>(groups, row.scales, out);
-        }
-        Format::W8G32F16S => products::<N, 32>(base.map(unpack_w8), row.scales, out),
-        _ => {}
     }
 }
 
-/// Writes `scale * code`, group by group; the last group may be cut short by the end of `out`.
-#[inline]
-fn products<N: Narrow, const LANES: usize>(
-    codes: impl Iterator<Item = [i8; LANES]>,
-    scales: &[u8],
-    out: &mut [N::Word],
-) {
-    let scales = scales.as_chunks().0.iter().map(|bytes| u16::from_le_bytes(*bytes));
-    for (out, (codes, scale)) in out.chunks_mut(LANES).zip(codes.zip(scales)) {
-        for (word, code) in out.iter_mut().zip(codes) {
-            *word = N::narrow(grouped::product_f32_bits(code, scale));
+/// Groups unpacked at a time, so that every loop is a long one.
+const BATCH: usize = 8;
+
+/// Unpacks the signed codes of groups from `first` on, as many as `codes` has room for.
+fn unpack_groups(format: Format, row: &GroupedRow<'_>, first: usize, codes: &mut [u8]) {
+    let from = |plane: &'_ [u8], bytes: usize| first * bytes..plane.len();
+    let base = row.base.get(from(row.base, BASE_BYTES)).unwrap_or(&[]);
+    if format == Format::W8G32F16S {
+        return copy(codes, base.get(..codes.len()).unwrap_or(&[]));
+    }
+    for (pair, byte) in codes.as_chunks_mut::<2>().0.iter_mut().zip(base) {
+        let byte = u16::from(*byte);
+        *pair = ((byte | byte << 4) & 0x0f0f).to_le_bytes();
+    }
+    let sign = match format {
+        Format::Q5G64F16S => {
+            let high = row.high.get(from(row.high, Q5_HIGH_BYTES)).unwrap_or(&[]);
+            for (lanes, byte) in codes.as_chunks_mut::<4>().0.as_chunks_mut::<2>().0.iter_mut().zip(high) {
+                // Four bits to bit 4 of four bytes, twice.
+                let spread = |bits: u32| (bits << 4 | bits << 11 | bits << 18 | bits << 25) & 0x1010_1010;
+                let bits = [u32::from(byte & 0x0f), u32::from(byte >> 4)];
+                for (lanes, bits) in lanes.iter_mut().zip(bits) {
+                    *lanes = (u32::from_le_bytes(*lanes) | spread(bits)).to_le_bytes();
+                }
+            }
+            0x10
         }
+        Format::Q6G64F16S => {
+            let high = row.high.get(from(row.high, Q6_HIGH_BYTES)).unwrap_or(&[]);
+            for (lanes, byte) in codes.as_chunks_mut::<4>().0.iter_mut().zip(high) {
+                // Two bits each to bits 5 and 4 of four bytes.
+                let bits = u32::from(*byte);
+                let spread = (bits << 4 | bits << 10 | bits << 16 | bits << 22) & 0x3030_3030;
+                *lanes = (u32::from_le_bytes(*lanes) | spread).to_le_bytes();
+            }
+            0x20
+        }
+        _ => 0x08,
+    };
+    for code in codes {
+        *code = (*code ^ sign).wrapping_sub(sign);
+    }
+}
+
+/// An exact product is normal, or a zero of its sign; see [`grouped::product_f32_bits`].
+#[inline]
+fn group_products<N: Narrow>(codes: &[u8], scale: [u8; SCALE_BYTES], out: &mut [N::Word]) {
+    let scale = f32::from_bits(binary16::to_f32_bits(u16::from_le_bytes(scale)));
+    for (word, &code) in out.iter_mut().zip(codes) {
+        *word = N::narrow((scale * f32::from(code as i8)).to_bits());
     }
 }
 
@@ -48,25 +92,16 @@ fn products<N: Narrow, const LANES: usize>(
 pub(crate) fn unpack_codes(format: Format, row: &GroupedRow<'_>, out: &mut [u8]) {
     #[cfg(test)]
     super::tests::count_portable();
-    let base = row.base.as_chunks().0.iter();
-    match format {
-        Format::Q4G64F16S => lanes::<64>(base.map(unpack_q4), out),
-        Format::Q5G64F16S => {
-            lanes::<64>(base.zip(row.high.as_chunks().0).map(|(base, high)| unpack_q5(base, high)), out);
-        }
-        Format::Q6G64F16S => {
-            lanes::<64>(base.zip(row.high.as_chunks().0).map(|(base, high)| unpack_q6(base, high)), out);
-        }
-        Format::W8G32F16S => copy(out, row.base.get(..out.len()).unwrap_or(&[])),
-        _ => {}
-    }
-}
-
-#[inline]
-fn lanes<const LANES: usize>(codes: impl Iterator<Item = [i8; LANES]>, out: &mut [u8]) {
-    for (out, codes) in out.chunks_mut(LANES).zip(codes) {
-        for (byte, code) in out.iter_mut().zip(codes) {
-            *byte = code as u8;
+    let Some(scheme) = format.scheme() else { return };
+    let lanes = (scheme.group as usize).max(1);
+    let whole = out.len() / lanes * lanes;
+    let Some((body, cut)) = out.split_at_mut_checked(whole) else { return };
+    unpack_groups(format, row, 0, body);
+    if !cut.is_empty() {
+        let mut codes = [0; MAX_LANES];
+        unpack_groups(format, row, whole / lanes, codes.get_mut(..lanes).unwrap_or_default());
+        for (out, code) in cut.iter_mut().zip(codes) {
+            *out = code;
         }
     }
 }
@@ -75,9 +110,42 @@ fn lanes<const LANES: usize>(codes: impl Iterator<Item = [i8; LANES]>, out: &mut
 pub(crate) fn decode_fp8_row<N: Narrow>(codes: &[u8], scale: u16, out: &mut [N::Word]) {
     #[cfg(test)]
     super::tests::count_portable();
-    for (word, &code) in out.iter_mut().zip(codes) {
-        *word = N::narrow(fp8_product(code, scale));
+    if codes.len() < CODE_WORDS {
+        for (word, &code) in out.iter_mut().zip(codes) {
+            *word = N::narrow(fp8_product(code, scale));
+        }
+        return;
     }
+    // What every code stands for in this row.
+    let mut words = [N::Word::zeroed(); CODE_WORDS];
+    if is_plain_scale(scale) {
+        let scale = f32::from_bits(u32::from(scale) << 16);
+        for (word, bits) in words.iter_mut().zip(&e4m3fn::F32_BITS) {
+            *word = N::narrow((f32::from_bits(*bits) * scale).to_bits());
+        }
+        // The products of NaNs are NaNs, but not the same on every machine.
+        for half in words.as_chunks_mut::<{ CODE_WORDS / 2 }>().0 {
+            if let Some(nan) = half.last_mut() {
+                *nan = N::narrow(e4m3fn::NAN_F32_BITS);
+            }
+        }
+    } else {
+        for (code, word) in (0..=u8::MAX).zip(&mut words) {
+            *word = N::narrow(fp8_row::product_f32_bits(code, scale));
+        }
+    }
+    for (word, &code) in out.iter_mut().zip(codes) {
+        *word = of_code(&words, code);
+    }
+}
+
+/// The number of E4M3FN words.
+const CODE_WORDS: usize = 256;
+
+#[inline]
+#[expect(clippy::indexing_slicing, reason = "a byte into 256 entries")]
+fn of_code<W: Copy>(words: &[W; CODE_WORDS], code: u8) -> W {
+    words[usize::from(code)]
 }
 
 /// Row scales between 2^-100 and 2^100, and zero: no product is subnormal or overflows, so the host's float
@@ -119,6 +187,10 @@ pub(crate) fn decode_nvfp4_by_group<W: Copy, Words: Borrow<[W; 16]>>(
         let groups = codes.chunks(GROUP / 2).zip(out.chunks_mut(GROUP));
         for (group, (codes, out)) in (rows.first_group..).zip(groups) {
             let words = words_of(scales.get(group / 4 * 512 + group % 4).copied().unwrap_or(0));
+            if let (Some(codes), Some(out)) = (codes.first_chunk(), out.first_chunk_mut()) {
+                look_up_group(words.borrow(), codes, out);
+                continue;
+            }
             for (pair, byte) in out.chunks_mut(2).zip(codes) {
                 for (word, code) in pair.iter_mut().zip([byte & 0xf, byte >> 4]) {
                     *word = word_of(words.borrow(), code);
@@ -126,6 +198,14 @@ pub(crate) fn decode_nvfp4_by_group<W: Copy, Words: Borrow<[W; 16]>>(
             }
         }
         codes = codes.get(columns / 2..).unwrap_or(&[]);
+    }
+}
+
+/// A whole group, unrolled.
+#[inline]
+fn look_up_group<W: Copy>(words: &[W; 16], codes: &[u8; GROUP / 2], out: &mut [W; GROUP]) {
+    for ([low, high], byte) in out.as_chunks_mut::<2>().0.iter_mut().zip(codes) {
+        (*low, *high) = (word_of(words, *byte), word_of(words, *byte >> 4));
     }
 }
 

@@ -36,10 +36,10 @@ archive=$(scripts/cross/archive.sh "$target")
 # Two real matrices: K = 384 in four bits, K = 1536 in eight.
 first=encoder.layer.0.attention.self.query.weight
 second=encoder.layer.0.output.dense.weight
-if [ ! -e "$out/weights.ninfer" ]; then
-    cargo run --quiet --example ninfer -- pack --quiet examples/data/minilm-slice.safetensors \
-        --assign "$first=Q4G64_F16S" --assign "$second=W8G32_F16S" --skip '*' -o "$out/weights.ninfer"
-fi
+rm -f "$out"/weights.ninfer*
+cargo run --quiet --example ninfer -- pack --quiet examples/data/minilm-slice.safetensors \
+    --assign "$first=Q4G64_F16S" --assign "$second=W8G32_F16S" \
+    --skip '{embeddings,pooler}*' --skip '*{intermediate,LayerNorm}*' -o "$out/weights.ninfer"
 "$firmware/weights.py" "$out/weights.ninfer" "$out" "$first" "$second"
 
 link() {

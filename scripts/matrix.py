@@ -51,8 +51,15 @@ def host(name, what, needs, cargo, more=()):
 
 
 def cross(name, what):
+    """The codec's tests: those of the tool, in a folder, start its program, which only a host can."""
     cargo = ["scripts/cross/cargo.sh", name]
-    return Target(name, what, [name], {"tests": [*cargo, *TESTS, *SHOW], "vectors": [*cargo, *CONFORMANCE]})
+    codec = [f"--test={file.stem}" for file in sorted((ROOT / "tests").glob("*.rs"))]
+    suites = {
+        "codec tests": [*cargo, *TESTS, "--lib", *codec, *SHOW],
+        "examples in the docs": [*cargo, *TESTS, "--doc", *SHOW],
+        "vectors": [*cargo, *CONFORMANCE],
+    }
+    return Target(name, what, [name], suites)
 
 
 def firmware(name, board, what):
@@ -102,7 +109,7 @@ CI = [
         BIG_ENDIAN,
         "big-endian, qemu, quick tests",
         [BIG_ENDIAN],
-        {"tests": ["scripts/cross/cargo.sh", BIG_ENDIAN, *TESTS, "--lib", *QUICK, *SHOW]},
+        {"codec tests": ["scripts/cross/cargo.sh", BIG_ENDIAN, *TESTS, "--lib", *QUICK, *SHOW]},
     ),
     next(target for target in TARGETS if target.name == BARE_METAL),
 ]
@@ -130,7 +137,7 @@ def count(log, code):
 
 
 def run(target, suite, command):
-    log_file = RESULTS / f"{target.name}.{suite}.log"
+    log_file = RESULTS / f"{target.name}.{suite.replace(' ', '-')}.log"
     started = time.monotonic()
     with log_file.open("w") as log:
         code = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log).returncode

@@ -81,6 +81,7 @@ fn in_order([first, second]: [__m256i; 2]) -> [u8; 64] {
     codes
 }
 
+#[inline(never)] // nothing moves across the guard
 #[target_feature(enable = "avx2,f16c")]
 pub(super) fn q4<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let to_top = _mm256_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0);
@@ -139,6 +140,7 @@ impl Q5Places {
     }
 }
 
+#[inline(never)] // nothing moves across the guard
 #[target_feature(enable = "avx2,f16c")]
 pub(super) fn q5<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let places = Q5Places::new();
@@ -193,6 +195,7 @@ impl Q6Places {
     }
 }
 
+#[inline(never)] // nothing moves across the guard
 #[target_feature(enable = "avx2,f16c")]
 pub(super) fn q6<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let places = Q6Places::new();
@@ -209,6 +212,7 @@ pub(super) fn q6<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry)
     }
 }
 
+#[inline(never)] // nothing moves across the guard
 #[target_feature(enable = "avx2,f16c")]
 pub(super) fn w8<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let out_bytes = 32 * word_bytes::<N>();
@@ -254,6 +258,7 @@ pub(super) fn unpack_q6(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
 ///
 /// Bytes are looked up and moved to make the codes' own binary32 words, none of which is subnormal; the product
 /// is exact. A NaN, quiet and positive, passes through it.
+#[inline(never)] // nothing moves across the guard
 #[target_feature(enable = "avx2,f16c")]
 pub(super) fn fp8<N: Narrow>(codes: &[u8], scale: f32, out: &mut [u8], _: &mut Carry) {
     // The upper half of the binary32 word of a magnitude is `magnitude << 4` with the exponent moved by 120,

@@ -78,7 +78,9 @@ pub fn run(arguments: &Pack, settings: &Settings) -> Outcome<()> {
         return Ok(());
     }
     console::print(summary::table(&report.objects, true))?;
-    let (bytes, output) = (grouped(report.artifact.bytes), output.display());
+    let here = std::env::current_dir().unwrap_or_default();
+    let output = output.strip_prefix(here).unwrap_or(&output).display();
+    let bytes = grouped(report.artifact.bytes);
     console::line(format_args!("{output}: {bytes} bytes; {output}.report.json: the report"))
 }
 

@@ -5,6 +5,8 @@
 //! so save half of the memory traffic. AVX-512 kernels put the lines together themselves; the others' pieces stay
 //! in the first-level cache until they are copied out.
 
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only x86-64 has kernels so far"))]
+
 #[cfg(target_arch = "x86_64")]
 use super::x86_64::{decode::Simd, stream};
 #[cfg(target_arch = "x86_64")]

@@ -12,6 +12,7 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/sanitize-$sanitizer
 flags="-Zsanitizer=$sanitizer"
 cargo=(cargo)
 std=()
+tests=(--lib --tests)
 case $sanitizer in
     address) report="AddressSanitizer: heap-buffer-overflow" ;;
     thread)
@@ -20,6 +21,8 @@ case $sanitizer in
         export RUSTC=/usr/bin/rustc RUSTDOC=/usr/bin/rustdoc TSAN_OPTIONS=halt_on_error=1
         cargo=(/usr/bin/cargo)
         std=(-Zbuild-std)
+        # The tests that use threads.
+        tests=(--test properties)
         flags+=" -Zexternal-clangrt -Clinker=clang-19 -Clink-arg=-fsanitize=thread"
         ;;
     *)
@@ -38,4 +41,4 @@ if "${cargo[@]}" run --quiet --manifest-path $controls/Cargo.toml --bin "$saniti
     exit 1
 fi
 echo "the planted fault is reported: $report"
-"${cargo[@]}" test --target "$target" "${std[@]}" --no-fail-fast --lib --tests -- --show-output
+"${cargo[@]}" test --target "$target" "${std[@]}" --no-fail-fast "${tests[@]}" -- --show-output

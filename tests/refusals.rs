@@ -333,6 +333,12 @@ fn splits_leave_rows_on_both_sides() {
     }
 }
 
+/// Elements of rows at the longest stride of the machine, or 2^64 - 1 where 64 bits do not hold them.
+fn longest_strided(rows: u64, columns: u64) -> u64 {
+    let elements = u128::from(rows - 1) * usize::MAX as u128 + u128::from(columns);
+    u64::try_from(elements).unwrap_or(u64::MAX)
+}
+
 /// Output types, column ranges, strides and lengths, each refused although everything after it is wrong too.
 #[test]
 fn decoding_refuses_in_order() {
@@ -406,7 +412,7 @@ fn decoding_refuses_in_order() {
                 check(list(expected - 1), refusal);
             }
             // A stride so large that the sum overflows asks for more than there can be.
-            let refusal = Error::BufferLength { expected: u64::MAX, actual: 9 };
+            let refusal = Error::BufferLength { expected: longest_strided(rows, columns), actual: 9 };
             check(decoded(output, 9, |out| tensor.decode(out, usize::MAX)), refusal);
             // Data faults last; the direct formats have none.
             if supported {
@@ -547,7 +553,8 @@ fn encoding_refuses_in_order() {
                     assert_eq!(quantize(actual as usize, stride as usize), refusal);
                 }
             }
-            let refusal = Err(Error::BufferLength { expected: u64::MAX, actual: 9 });
+            let expected = longest_strided(plan.rows(), columns);
+            let refusal = Err(Error::BufferLength { expected, actual: 9 });
             assert_eq!(quantize(9, usize::MAX), refusal);
 
             let step = u64::from(format.scheme().unwrap().group());

@@ -87,8 +87,11 @@ impl Chooser<'_> {
             CALLS.set(0);
             PORTABLE.set(0);
             let result = operation();
-            assert!(CALLS.get() > 0, "{what}: no backend was asked");
-            assert_eq!(PORTABLE.get() > 0, portable, "{what}: declined");
+            // A target without vector backends asks none.
+            if Backend::ALL.len() > 1 {
+                assert!(CALLS.get() > 0, "{what}: no backend was asked");
+                assert_eq!(PORTABLE.get() > 0, portable, "{what}: declined");
+            }
             result
         });
     }

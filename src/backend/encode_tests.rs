@@ -75,7 +75,7 @@ pub(super) fn backends() -> Vec<Backend> {
 
 /// Names of backends that count as run: see [`runs`].
 fn takes(backend: Backend, _source: Type) -> bool {
-    backend != Backend::Portable || cfg!(any(target_arch = "x86_64", target_arch = "aarch64"))
+    backend != Backend::Portable || super::portable_quantize::SINGLE_ROUNDING
 }
 
 /// A payload at any place modulo 64, with canaries on both sides.

@@ -13,7 +13,7 @@ use crate::layout::row_split::{self, BASE_BYTES, SCALE_BYTES};
 use crate::value::Source;
 
 /// Targets whose binary32 operations round once and to binary32: not x87, not flushing vectors, not emulation.
-const SINGLE_ROUNDING: bool = cfg!(any(
+pub(super) const SINGLE_ROUNDING: bool = cfg!(any(
     target_arch = "x86_64",
     all(target_arch = "x86", target_feature = "sse2"),
     target_arch = "aarch64",

@@ -12,8 +12,7 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/sanitize-$sanitizer
 flags="-Zsanitizer=$sanitizer"
 cargo=(cargo)
 std=()
-# With the tool's program, which its tests start.
-tests=(--lib --tests --example ninfer)
+tests=(--lib --tests)
 names=()
 case $sanitizer in
     address)
@@ -28,7 +27,7 @@ case $sanitizer in
         cargo=(/usr/bin/cargo)
         std=(-Zbuild-std)
         # The tests that use threads say so in their names; the tool's runs its program, instrumented too.
-        tests=(--test properties --test tool --example ninfer)
+        tests=(--test properties --test tool)
         names=(threads)
         flags+=" -Zexternal-clangrt -Clinker=clang-19 -Clink-arg=-fsanitize=thread"
         ;;
@@ -48,4 +47,6 @@ if "${cargo[@]}" run --quiet --manifest-path $controls/Cargo.toml --bin "$saniti
     exit 1
 fi
 echo "the planted fault is reported: $report"
+# The tool's program, which its tests start.
+"${cargo[@]}" build --target "$target" "${std[@]}" --example ninfer
 "${cargo[@]}" test --target "$target" "${std[@]}" --no-fail-fast "${tests[@]}" -- "${names[@]}" --show-output

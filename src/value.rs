@@ -4,6 +4,8 @@ use core::fmt;
 
 use half::{bf16, f16};
 
+use crate::format::Format;
+
 /// A type that tensors are quantized from or decoded to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
@@ -252,46 +254,44 @@ pub enum WordsMut<'a> {
     },
 }
 
-impl Words<'_> {
-    /// The kind of words, and how many codes (or direct words) and scales there are.
-    pub(crate) const fn summary(&self) -> (&'static str, usize, usize) {
-        match self {
-            Self::Bf16(words) => ("Bf16", words.len(), 0),
-            Self::Fp32(words) => ("Fp32", words.len(), 0),
-            Self::I32(words) => ("I32", words.len(), 0),
-            Self::Grouped { codes, scales } => ("Grouped", codes.len(), scales.len()),
-            Self::Nvfp4 { codes, scales, .. } => ("Nvfp4", codes.len(), scales.len()),
-            Self::Fp8Row { codes, scales } => ("Fp8Row", codes.len(), scales.len()),
+macro_rules! describe_words {
+    ($($words:ident),*) => {$(
+        impl $words<'_> {
+            /// The kind of words, and how many codes (or direct words) and scales there are.
+            const fn summary(&self) -> (&'static str, usize, usize) {
+                match self {
+                    Self::Bf16(words) => ("Bf16", words.len(), 0),
+                    Self::Fp32(words) => ("Fp32", words.len(), 0),
+                    Self::I32(words) => ("I32", words.len(), 0),
+                    Self::Grouped { codes, scales } => ("Grouped", codes.len(), scales.len()),
+                    Self::Nvfp4 { codes, scales, .. } => ("Nvfp4", codes.len(), scales.len()),
+                    Self::Fp8Row { codes, scales } => ("Fp8Row", codes.len(), scales.len()),
+                }
+            }
+
+            /// How many codes (or direct words) and scales there are, if a format has this kind of words.
+            pub(crate) const fn counts(&self, format: Format) -> Option<(usize, usize)> {
+                let fitting = match self {
+                    Self::Bf16(_) => matches!(format, Format::Bf16),
+                    Self::Fp32(_) => matches!(format, Format::Fp32),
+                    Self::I32(_) => matches!(format, Format::I32),
+                    Self::Grouped { .. } => format.scheme().is_some(),
+                    Self::Nvfp4 { .. } => matches!(format, Format::Nvfp4),
+                    Self::Fp8Row { .. } => matches!(format, Format::Fp8E4M3FnRowBf16S),
+                };
+                let (_, codes, scales) = self.summary();
+                if fitting { Some((codes, scales)) } else { None }
+            }
         }
-    }
-}
 
-impl WordsMut<'_> {
-    /// As [`Words::summary`].
-    pub(crate) const fn summary(&self) -> (&'static str, usize, usize) {
-        match self {
-            Self::Bf16(words) => ("Bf16", words.len(), 0),
-            Self::Fp32(words) => ("Fp32", words.len(), 0),
-            Self::I32(words) => ("I32", words.len(), 0),
-            Self::Grouped { codes, scales } => ("Grouped", codes.len(), scales.len()),
-            Self::Nvfp4 { codes, scales, .. } => ("Nvfp4", codes.len(), scales.len()),
-            Self::Fp8Row { codes, scales } => ("Fp8Row", codes.len(), scales.len()),
+        /// Shows the kind and the number of words, not the words.
+        impl fmt::Debug for $words<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let (kind, codes, scales) = self.summary();
+                write!(f, "{}::{kind}({codes} codes, {scales} scales)", stringify!($words))
+            }
         }
-    }
+    )*};
 }
 
-/// Shows the kind and the number of words, not the words.
-impl fmt::Debug for Words<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, codes, scales) = self.summary();
-        write!(f, "Words::{kind}({codes} codes, {scales} scales)")
-    }
-}
-
-/// Shows the kind and the number of words, not the words.
-impl fmt::Debug for WordsMut<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, codes, scales) = self.summary();
-        write!(f, "WordsMut::{kind}({codes} codes, {scales} scales)")
-    }
-}
+describe_words!(Words, WordsMut);

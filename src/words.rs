@@ -43,40 +43,22 @@ impl TensorMut<'_> {
 
     /// Packs with a backend that the processor can run, or with none.
     pub(crate) fn pack_with(&mut self, backend: Option<Backend>, words: Words<'_>) -> Result<(), Error> {
-        let format = self.plan.format();
-        let lengths = match (format, words) {
-            (Format::Bf16, Words::Bf16(words)) => (words.len(), 0),
-            (Format::Fp32, Words::Fp32(words)) => (words.len(), 0),
-            (Format::I32, Words::I32(words)) => (words.len(), 0),
-            (
-                Format::Q4G64F16S | Format::Q5G64F16S | Format::Q6G64F16S | Format::W8G32F16S,
-                Words::Grouped { codes, scales },
-            ) => (codes.len(), scales.len()),
-            (Format::Nvfp4, Words::Nvfp4 { codes, scales, .. }) => (codes.len(), scales.len()),
-            (Format::Fp8E4M3FnRowBf16S, Words::Fp8Row { codes, scales }) => (codes.len(), scales.len()),
-            _ => return Err(Error::WrongWords { format }),
-        };
-        check_lengths(&self.plan, self.count(), lengths)?;
+        check_words(&self.plan, self.count(), words.counts(self.plan.format()))?;
         let plan = self.plan;
         let rows = self.begin..self.end;
-        match (format, words) {
-            (Format::Bf16, Words::Bf16(words)) => store(self.codes, words, u16::to_le_bytes),
-            (Format::Fp32, Words::Fp32(words)) => store(self.codes, words, u32::to_le_bytes),
-            (Format::I32, Words::I32(words)) => store(self.codes, words, i32::to_le_bytes),
-            (
-                Format::Q4G64F16S | Format::Q5G64F16S | Format::Q6G64F16S | Format::W8G32F16S,
-                Words::Grouped { codes, scales },
-            ) => {
-                self.pack_grouped(backend, codes, scales)?;
-            }
-            (Format::Nvfp4, Words::Nvfp4 { codes, scales, divisor }) => {
+        match words {
+            Words::Bf16(words) => store(self.codes, words, u16::to_le_bytes),
+            Words::Fp32(words) => store(self.codes, words, u32::to_le_bytes),
+            Words::I32(words) => store(self.codes, words, i32::to_le_bytes),
+            Words::Grouped { codes, scales } => self.pack_grouped(backend, codes, scales)?,
+            Words::Nvfp4 { codes, scales, divisor } => {
                 check::divisor(divisor)?;
                 self.pack_nvfp4(codes, scales)?;
                 if let Some(bytes) = self.divisor.first_chunk_mut() {
                     *bytes = divisor.to_le_bytes();
                 }
             }
-            (Format::Fp8E4M3FnRowBf16S, Words::Fp8Row { codes, scales }) => {
+            Words::Fp8Row { codes, scales } => {
                 let stores = Stores::new(codes.len());
                 let codes = codes.chunks(at_least_one(plan.columns()));
                 for ((row, codes), &scale) in rows.zip(codes).zip(scales) {
@@ -89,7 +71,6 @@ impl TensorMut<'_> {
                     copy(target.scales, &scale.to_le_bytes());
                 }
             }
-            _ => return Err(Error::WrongWords { format }),
         }
         self.clear_gaps();
         Ok(())
@@ -222,39 +203,23 @@ impl Tensor<'_> {
     /// # Panics
     /// Never.
     pub fn unpack(&self, words: WordsMut<'_>) -> Result<(), Error> {
-        let format = self.plan.format();
-        let lengths = match (format, &words) {
-            (Format::Bf16, WordsMut::Bf16(words)) => (words.len(), 0),
-            (Format::Fp32, WordsMut::Fp32(words)) => (words.len(), 0),
-            (Format::I32, WordsMut::I32(words)) => (words.len(), 0),
-            (
-                Format::Q4G64F16S | Format::Q5G64F16S | Format::Q6G64F16S | Format::W8G32F16S,
-                WordsMut::Grouped { codes, scales },
-            ) => (codes.len(), scales.len()),
-            (Format::Nvfp4, WordsMut::Nvfp4 { codes, scales, .. }) => (codes.len(), scales.len()),
-            (Format::Fp8E4M3FnRowBf16S, WordsMut::Fp8Row { codes, scales }) => (codes.len(), scales.len()),
-            _ => return Err(Error::WrongWords { format }),
-        };
-        let plan = &self.plan;
-        check_lengths(plan, self.count(), lengths)?;
-        match (format, words) {
-            (Format::Bf16, WordsMut::Bf16(words)) => load(self.codes, words),
-            (Format::Fp32, WordsMut::Fp32(words)) => load(self.codes, words),
-            (Format::I32, WordsMut::I32(words)) => load(self.codes, words),
-            (
-                Format::Q4G64F16S | Format::Q5G64F16S | Format::Q6G64F16S | Format::W8G32F16S,
-                WordsMut::Grouped { codes, scales },
-            ) => self.unpack_grouped(bytemuck::cast_slice_mut(codes), scales),
-            (Format::Nvfp4, WordsMut::Nvfp4 { codes, scales, divisor }) => {
+        check_words(&self.plan, self.count(), words.counts(self.plan.format()))?;
+        match words {
+            WordsMut::Bf16(words) => load(self.codes, words),
+            WordsMut::Fp32(words) => load(self.codes, words),
+            WordsMut::I32(words) => load(self.codes, words),
+            WordsMut::Grouped { codes, scales } => {
+                self.unpack_grouped(bytemuck::cast_slice_mut(codes), scales);
+            }
+            WordsMut::Nvfp4 { codes, scales, divisor } => {
                 load(self.codes, codes);
                 self.unpack_block_scales(scales);
                 *divisor = self.divisor_word();
             }
-            (Format::Fp8E4M3FnRowBf16S, WordsMut::Fp8Row { codes, scales }) => {
+            WordsMut::Fp8Row { codes, scales } => {
                 load(self.codes, codes);
                 load(self.scales, scales);
             }
-            _ => return Err(Error::WrongWords { format }),
         }
         Ok(())
     }
@@ -302,7 +267,9 @@ pub(crate) fn word_lengths(plan: &Plan, rows: u64) -> Result<(u64, u64), Error> 
     Ok((mul(rows, codes)?, mul(rows, plan.logical_groups())?))
 }
 
-fn check_lengths(plan: &Plan, rows: u64, (codes, scales): (usize, usize)) -> Result<(), Error> {
+/// Refuses words of another format, and buffers that are not exactly as long as `rows` rows ask for.
+fn check_words(plan: &Plan, rows: u64, counts: Option<(usize, usize)>) -> Result<(), Error> {
+    let Some((codes, scales)) = counts else { return Err(Error::WrongWords { format: plan.format() }) };
     let expected = word_lengths(plan, rows)?;
     for (expected, actual) in [(expected.0, codes as u64), (expected.1, scales as u64)] {
         if expected != actual {

@@ -2,7 +2,7 @@
 //!
 //! Spec: tensor-formats §8.1 (what a producer must not emit), storage-layouts §2 to §5.
 
-use crate::backend::{self, Backend, LeWord, Pack, Scan, Stores};
+use crate::backend::{self, Backend, LeWord, Scan, Stores};
 use crate::check;
 use crate::columns::Columns;
 use crate::error::Error;
@@ -115,9 +115,10 @@ impl TensorMut<'_> {
         let groups = self.plan.logical_groups() as usize;
         let mut row = self.begin;
         while row < self.end {
-            let done = match backend {
+            let done: usize = match backend {
+                #[cfg(target_arch = "x86_64")]
                 Some(backend) => self.pack_grouped_rows(backend, row, codes, scales),
-                None => 0,
+                _ => 0,
             };
             row = row.saturating_add(done as u64);
             codes = codes.get(done.wrapping_mul(columns)..).unwrap_or(&[]);
@@ -137,6 +138,7 @@ impl TensorMut<'_> {
     }
 
     /// Packs rows from `row` on with a backend, and returns how many it has done.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn pack_grouped_rows(
         &mut self,
         backend: Backend,
@@ -147,7 +149,7 @@ impl TensorMut<'_> {
         let plan = self.plan;
         let rows = (self.end - row) as usize;
         let rest = self.rest_mut(row);
-        let job = Pack {
+        let job = backend::Pack {
             format: plan.format(),
             codes,
             scale_words,

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/../.."
 target=$1
 shift
 archive=${CROSS_TARGET_DIR:-target/cross}/$target/archive/libninfer_codec.a
-scripts/cross/cargo.sh "$target" build --quiet --package ninfer-codec-capi --profile archive "$@" >&2
+scripts/cross/cargo.sh "$target" rustc --quiet --package ninfer-codec-capi --profile archive --crate-type staticlib "$@" >&2
 # A second copy of the code for compilers of another kind; it only makes the binary tools complain.
 llvm-objcopy-19 --remove-section .llvmbc --remove-section .llvmcmd "$archive" >&2
 echo "$archive"

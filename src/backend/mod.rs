@@ -17,8 +17,10 @@ pub(crate) mod nvfp4_tables;
 mod pack_tests;
 mod portable;
 mod portable_quantize;
+#[cfg(target_arch = "x86_64")]
 mod run;
 mod scan;
+mod stores;
 #[cfg(test)]
 mod tests;
 #[cfg(target_arch = "x86_64")]
@@ -29,8 +31,8 @@ mod x86_64;
 pub(crate) use detect::select;
 pub(crate) use detect::{Backend, active};
 pub(crate) use portable::decode_nvfp4_by_group;
-pub(crate) use run::Stores;
 pub(crate) use scan::Scan;
+pub(crate) use stores::Stores;
 
 #[cfg(target_arch = "x86_64")]
 use x86_64::decode::{self as simd, Simd};
@@ -302,6 +304,7 @@ pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
 }
 
 /// Natural words to pack into the planes of a grouped tensor.
+#[cfg(target_arch = "x86_64")]
 pub(crate) struct Pack<'a> {
     pub format: Format,
     /// `columns` codes a row.
@@ -322,13 +325,10 @@ pub(crate) struct Pack<'a> {
 ///
 /// It stops before a row with an illegal scale or code, or a code other than zero under a zero scale, or before any
 /// row if the backend declines. That row and those after it are unspecified then.
+#[cfg(target_arch = "x86_64")]
 pub(crate) fn pack_rows(backend: Backend, job: Pack<'_>) -> usize {
     match backend {
-        #[cfg(target_arch = "x86_64")]
         Backend::Avx2 | Backend::Avx512 => x86_64::pack_rows(backend, job),
-        _ => {
-            let _ = job;
-            0
-        }
+        Backend::Portable => 0,
     }
 }

@@ -6,10 +6,8 @@ use bytemuck::Zeroable;
 
 use super::nvfp4_tables::Tables;
 use super::{GroupedRow, Narrow, Nvfp4Rows};
-#[cfg(doc)]
-use crate::format::grouped;
 use crate::format::nvfp4::GROUP;
-use crate::format::{Format, binary16, direct, e4m3fn, fp8_row};
+use crate::format::{Format, binary16, direct, e4m3fn, fp8_row, grouped};
 use crate::layout::row_split::{BASE_BYTES, MAX_LANES, Q5_HIGH_BYTES, Q6_HIGH_BYTES, SCALE_BYTES};
 use crate::words::copy;
 
@@ -17,8 +15,7 @@ use crate::words::copy;
 pub(crate) fn decode_grouped_row<N: Narrow>(format: Format, row: &GroupedRow<'_>, out: &mut [N::Word]) {
     #[cfg(test)]
     super::tests::count_portable();
-    let Some(scheme) = format.scheme() else { return };
-    let lanes = (scheme.group as usize).max(1);
+    let Some(lanes) = lanes_of(format) else { return };
     let mut codes = [0; BATCH * MAX_LANES];
     let scales = row.scales.chunks(BATCH * SCALE_BYTES);
     for (first, (scales, out)) in (0..).step_by(BATCH).zip(scales.zip(out.chunks_mut(BATCH * lanes))) {
@@ -32,6 +29,18 @@ pub(crate) fn decode_grouped_row<N: Narrow>(format: Format, row: &GroupedRow<'_>
         for (out, (codes, scale)) in out.chunks_mut(lanes).zip(groups) {
             group_products::<N>(codes, *scale, out);
         }
+    }
+}
+
+/// Codes of a group, as constants: what divides by a multiple of one is seen to be nonzero.
+#[inline]
+fn lanes_of(format: Format) -> Option<usize> {
+    const LANES: usize = grouped::Q4.group as usize;
+    const LANES_W8: usize = grouped::W8.group as usize;
+    match format {
+        Format::Q4G64F16S | Format::Q5G64F16S | Format::Q6G64F16S => Some(LANES),
+        Format::W8G32F16S => Some(LANES_W8),
+        _ => None,
     }
 }
 
@@ -92,8 +101,7 @@ fn group_products<N: Narrow>(codes: &[u8], scale: [u8; SCALE_BYTES], out: &mut [
 pub(crate) fn unpack_codes(format: Format, row: &GroupedRow<'_>, out: &mut [u8]) {
     #[cfg(test)]
     super::tests::count_portable();
-    let Some(scheme) = format.scheme() else { return };
-    let lanes = (scheme.group as usize).max(1);
+    let Some(lanes) = lanes_of(format) else { return };
     let whole = out.len() / lanes * lanes;
     let Some((body, cut)) = out.split_at_mut_checked(whole) else { return };
     unpack_groups(format, row, 0, body);

@@ -5,50 +5,9 @@
 //! so save half of the memory traffic. AVX-512 kernels put the lines together themselves; the others' pieces stay
 //! in the first-level cache until they are copied out.
 
-#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only x86-64 has kernels so far"))]
-
-#[cfg(target_arch = "x86_64")]
+use super::Stores;
 use super::x86_64::{decode::Simd, stream};
-#[cfg(target_arch = "x86_64")]
 use crate::words::copy;
-
-/// Outputs from this many bytes on are streamed: so large that they do not stay in the cache anyway.
-pub(crate) const STREAM_BYTES: usize = if cfg!(test) { 64 << 10 } else { 8 << 20 };
-
-/// How one call stores its output. Dropping it orders streamed stores before whatever follows.
-pub(crate) struct Stores {
-    #[cfg(target_arch = "x86_64")]
-    streaming: Option<Simd>,
-}
-
-impl Stores {
-    /// For an output of so many bytes in all.
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) fn new(bytes: usize) -> Self {
-        Self { streaming: super::vectors().filter(|_| bytes >= STREAM_BYTES) }
-    }
-
-    /// The backend that streams the output, if it is large.
-    #[cfg(target_arch = "x86_64")]
-    pub(super) fn streaming(&self) -> Option<Simd> {
-        self.streaming
-    }
-
-    /// For an output of so many bytes in all.
-    #[cfg(not(target_arch = "x86_64"))]
-    pub(crate) fn new(_: usize) -> Self {
-        Self {}
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Drop for Stores {
-    fn drop(&mut self) {
-        if self.streaming.is_some() {
-            stream::fence();
-        }
-    }
-}
 
 /// What makes output units out of planes that a value of the type holds.
 pub(crate) trait Units {
@@ -101,7 +60,6 @@ struct Aligned<const BYTES: usize>([u8; BYTES]);
 
 /// Makes all of `out`.
 pub(crate) fn run(units: &dyn Units, out: &mut [u8], stores: &Stores) {
-    #[cfg(target_arch = "x86_64")]
     if let Some(simd) = stores.streaming()
         && out.len() >= 2 * PIECE
     {
@@ -110,7 +68,6 @@ pub(crate) fn run(units: &dyn Units, out: &mut [u8], stores: &Stores) {
             Simd::Avx2 => run_in_pieces(simd, units, out),
         };
     }
-    let _ = stores;
     let unit = units.unit_bytes();
     let rest = out.len().checked_rem(unit).unwrap_or(0);
     let whole = out.len() - rest;
@@ -130,7 +87,6 @@ pub(crate) fn run(units: &dyn Units, out: &mut [u8], stores: &Stores) {
 }
 
 /// The kernel streams. Its first unit, which holds the beginning of the first line, and the cut one are made aside.
-#[cfg(target_arch = "x86_64")]
 fn run_in_lines(units: &dyn Units, out: &mut [u8]) {
     let unit = units.unit_bytes();
     let Some(whole) = out.len().checked_div(unit) else { return };
@@ -161,7 +117,6 @@ fn run_in_lines(units: &dyn Units, out: &mut [u8]) {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
 fn run_in_pieces(simd: Simd, units: &dyn Units, out: &mut [u8]) {
     let unit = units.unit_bytes();
     let Some(units_a_piece) = PIECE.checked_div(unit) else { return };

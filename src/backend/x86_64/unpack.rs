@@ -2,8 +2,8 @@
 
 use super::decode::{Grouped, GroupedKernel, Simd};
 use super::{avx2_decode as avx2, avx512_decode as avx512};
-use crate::backend::GroupedRow;
-use crate::backend::run::{Stores, run};
+use crate::backend::run::run;
+use crate::backend::{GroupedRow, Stores};
 use crate::format::Format;
 
 /// Unpacks the codes of groups that follow one another in every plane.

@@ -207,7 +207,7 @@ fn parse_object(index: usize, tree: Tree) -> Result<Object, Error> {
         Some(name) => Err(Error::UnknownName { place, member: "kind", name: name.into() }),
         None => match tree {
             Tree::Members(_) => Err(Error::MissingMember { place, member: "kind" }),
-            other => Err(wrong_type(&place, "", "an object", &other)),
+            other => Err(wrong_type(&place, "", "a JSON object", &other)),
         },
     }
 }
@@ -254,7 +254,7 @@ fn parse_resource(place: Place, tree: Tree) -> Result<Object, Error> {
 fn members<const N: usize>(place: &Place, tree: Tree, names: [&'static str; N]) -> Result<[Tree; N], Error> {
     let list = match tree {
         Tree::Members(list) => list,
-        other => return Err(wrong_type(place, "", "an object", &other)),
+        other => return Err(wrong_type(place, "", "a JSON object", &other)),
     };
     let mut slots: [Option<Tree>; N] = std::array::from_fn(|_| None);
     for (key, value) in list {

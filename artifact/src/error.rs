@@ -65,7 +65,7 @@ pub enum Error {
         column: usize,
     },
     /// A value is of the wrong JSON type, or a number is no unsigned 64-bit integer.
-    #[error("{place}: \"{member}\" must be {expected}, not {found}")]
+    #[error("{place}{} must be {expected}, not {found}", named(member))]
     WrongType {
         /// Whose member.
         place: Place,
@@ -220,6 +220,11 @@ pub enum Place {
         /// Its name; empty where that is not known.
         name: String,
     },
+}
+
+/// A member as it follows its place; nothing for the place itself.
+fn named(member: &str) -> String {
+    if member.is_empty() { String::new() } else { format!(": {member:?}") }
 }
 
 impl fmt::Display for Place {

@@ -25,6 +25,8 @@ pub struct Job<'c> {
 /// Some consecutive rows of an object and what they come from.
 #[derive(Debug)]
 pub struct Part<'c> {
+    /// The name that rules know the part by.
+    pub name: String,
     pub words: Words<'c>,
     pub first_row: u64,
     pub rows: u64,
@@ -34,6 +36,12 @@ impl Job<'_> {
     /// Bytes to be read.
     pub fn source_bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.words.bytes()).sum()
+    }
+
+    /// The tensor that the first row comes from.
+    fn first_source(&self) -> String {
+        let first = self.parts.first().and_then(|part| part.words.tensors().first().copied());
+        first.map_or(String::new(), |tensor| tensor.name.into())
     }
 
     /// How the words come about.
@@ -80,8 +88,9 @@ pub fn jobs<'c>(checkpoint: &'c Checkpoint, rules: &Rules) -> Outcome<Vec<Job<'c
             Err(line) => refusals.push(line),
             Ok(None) => {}
             Ok(Some(job)) => {
+                let first = job.first_source();
                 if let Some(other) = jobs.insert(job.name.clone(), job) {
-                    refusals.push(format!("two objects are named {:?}: rename one of them", other.name));
+                    refusals.push(two_of_one_name(&other, &first));
                 }
             }
         }
@@ -93,6 +102,18 @@ pub fn jobs<'c>(checkpoint: &'c Checkpoint, rules: &Rules) -> Outcome<Vec<Job<'c
         return Err(Failure::refused("no tensor is left to pack: skip fewer"));
     }
     Ok(jobs.into_values().collect())
+}
+
+/// What is said of a job and another's first source, which give objects of one name.
+fn two_of_one_name(job: &Job<'_>, other: &str) -> String {
+    let (own, name) = (job.first_source(), &job.name);
+    let (one, other) = if *own < *other { (&*own, other) } else { (other, &*own) };
+    let same_to_rules = |source: &str| source == name || source.strip_suffix("_packed") == Some(name);
+    let remedy = match same_to_rules(one) && same_to_rules(other) {
+        true => format!("take one of them out of the checkpoint, or leave both out with --skip '{name}'"),
+        false => "rename one of them, or leave one out with --skip".into(),
+    };
+    format!("two objects are named {name:?}, from tensors {one:?} and {other:?}: {remedy}")
 }
 
 /// A job; none where it is skipped; a line where it is refused.
@@ -110,7 +131,8 @@ fn item_job<'c>(item: &Item<'c>, rules: &Rules) -> Outcome<Found<'c>> {
         plan(&item.name, format, &item.shape)
     });
     Ok(plan.map(|plan| {
-        let part = Part { words: item.words.clone(), first_row: 0, rows: plan.rows() };
+        let name = item.name.clone();
+        let part = Part { name, words: item.words.clone(), first_row: 0, rows: plan.rows() };
         let shape = item.shape.clone();
         Some(Job { name: decision.name, shape, plan, parts: vec![part], rule: rule.into() })
     }))
@@ -172,7 +194,8 @@ fn stacked<'c>(stack: &Stack, sources: &[&Item<'c>], format: Format) -> Result<S
             ));
         }
         plan(&item.name, format, &item.shape)?;
-        parts.push(Part { words: item.words.clone(), first_row: rows, rows: part_rows });
+        let name = item.name.clone();
+        parts.push(Part { name, words: item.words.clone(), first_row: rows, rows: part_rows });
         rows = rows.saturating_add(part_rows);
     }
     let shape = vec![rows, first.map_or(0, |(_, columns)| columns)];

@@ -4,9 +4,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use ninfer_artifact::Object;
-use ninfer_codec::{Error, Format, Tensor, WordsMut};
+use ninfer_codec::{Error, Format, Plan, Tensor, WordsMut};
 
-use crate::blocks::rows_a_block;
+use crate::blocks::blocks;
 use crate::cli::Bench;
 use crate::console;
 use crate::failure::{Failure, Outcome};
@@ -31,8 +31,8 @@ pub fn run(arguments: &Bench) -> Outcome<()> {
     for object in artifact.directory().objects() {
         let Some(tensor) = artifact.tensor(object) else { continue };
         let payload = artifact.payload(object);
-        let mut decoder = Decoder::new(&tensor);
-        let decode = seconds(|| decoder.run(&tensor)).map_err(|error| refused(object, error))?;
+        let mut decoder = Decoder::default();
+        let decode = seconds(|| decoder.run(&tensor, payload)).map_err(|error| refused(object, error))?;
         let read = seconds(|| {
             black_box(sum(black_box(payload)));
             Ok::<_, Error>(())
@@ -72,34 +72,29 @@ fn seconds<E>(mut run: impl FnMut() -> Result<(), E>) -> Result<f64, E> {
 }
 
 /// Room for the values of a block.
+#[derive(Default)]
 struct Decoder {
-    rows: u64,
     values: Vec<f32>,
     words: Vec<i32>,
 }
 
 impl Decoder {
-    fn new(tensor: &Tensor<'_>) -> Self {
+    fn run(&mut self, tensor: &Tensor<'_>, payload: &[u8]) -> Result<(), Error> {
         let plan = tensor.plan();
-        let rows = rows_a_block(plan).min(plan.rows());
-        let elements = (rows * plan.columns()) as usize;
-        match plan.format() {
-            Format::I32 => Self { rows, values: Vec::new(), words: vec![0; elements] },
-            _ => Self { rows, values: vec![0.0; elements], words: Vec::new() },
-        }
-    }
-
-    fn run(&mut self, tensor: &Tensor<'_>) -> Result<(), Error> {
-        let (rows, columns) = (tensor.plan().rows(), tensor.plan().columns() as usize);
-        let mut begin = 0;
-        while begin < rows {
-            let view = tensor.rows(begin, self.rows.min(rows - begin))?;
-            begin += view.count();
-            let elements = view.count() as usize * columns;
-            if self.words.is_empty() {
-                view.decode(&mut self.values[..elements], columns)?;
+        for block in blocks(plan, plan.rows()) {
+            let columns = block.columns as usize;
+            let elements = block.rows as usize * columns;
+            if plan.format() == Format::I32 {
+                // Elements lie one after another, so the block's bytes are a payload of their own.
+                let first = (block.row * plan.columns() + block.column) as usize;
+                let own = Plan::new(Format::I32, Format::I32.layout(), &[elements as u64])?;
+                let bytes = &payload[first * size_of::<i32>()..][..elements * size_of::<i32>()];
+                self.words.resize(elements, 0);
+                Tensor::new(own, bytes)?.unpack(WordsMut::I32(&mut self.words))?;
             } else {
-                view.unpack(WordsMut::I32(&mut self.words[..elements]))?;
+                self.values.resize(elements, 0.0);
+                let rows = tensor.rows(block.row, block.rows)?;
+                rows.decode_columns(block.column, block.columns, &mut self.values[..], columns)?;
             }
             black_box((&self.values, &self.words));
         }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use safetensors::{Dtype, SafeTensors};
+use safetensors::Dtype;
 use serde::Deserialize;
 
 use crate::failure::{Failure, Outcome, note};
 use crate::opened::Mapped;
+use crate::{header, json};
 
 /// The mapped files and where each tensor lies in them, by name.
 #[derive(Debug)]
@@ -33,6 +34,9 @@ pub struct SourceTensor<'c> {
     pub dtype: Dtype,
     pub shape: &'c [u64],
     pub bytes: &'c [u8],
+    /// Which file of the checkpoint it lies in, and where.
+    pub file: usize,
+    pub begin: usize,
 }
 
 /// What a `model.safetensors.index.json` holds.
@@ -90,8 +94,9 @@ impl Checkpoint {
     }
 
     fn open_index(path: &Path) -> Outcome<Self> {
-        let text = fs::read(path).map_err(|error| Failure::io("read", path, error))?;
-        let index: Index = serde_json::from_slice(&text).map_err(|error| {
+        let text = Mapped::open(path)?;
+        let index = json::check_keys(&text).and_then(|()| serde_json::from_slice::<Index>(&text));
+        let index = index.map_err(|error| {
             Failure::refused(format!("{} is no safetensors index: {error}; fetch it again", path.display()))
         })?;
         let mut by_file = BTreeMap::<&str, Vec<&str>>::new();
@@ -129,10 +134,8 @@ impl Checkpoint {
     /// Adds the tensors of a file whose names are wanted; returns how many are not.
     fn add_file(&mut self, path: &Path, wanted: impl Fn(&str) -> bool) -> Outcome<usize> {
         let file = Mapped::open(path)?;
-        let (header_bytes, metadata) = SafeTensors::read_metadata(&file).map_err(|error| {
-            Failure::refused(format!("{} is no safetensors file: {error:?}; fetch it again", path.display()))
-        })?;
-        let data = header_bytes + 8; // the length of the header stands before it
+        let (header_bytes, metadata) = header::read(&file)?;
+        let data = header::LENGTH_BYTES + header_bytes;
         let mut left_out = 0;
         for (name, info) in metadata.tensors() {
             if !wanted(&name) {
@@ -169,6 +172,7 @@ impl Checkpoint {
 
     fn at<'c>(&'c self, name: &'c str, place: &'c Place) -> SourceTensor<'c> {
         let bytes = &self.files[place.file][place.begin..place.end];
-        SourceTensor { name, dtype: place.dtype, shape: &place.shape, bytes }
+        let Place { file, begin, .. } = *place;
+        SourceTensor { name, dtype: place.dtype, shape: &place.shape, bytes, file, begin }
     }
 }

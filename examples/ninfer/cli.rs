@@ -20,7 +20,7 @@ Exit codes:
   1    a checkpoint, tensor, value or artifact was refused; verify found a violation, or diff a
        difference
   2    the command line or the recipe is wrong
-  3    a file could not be read or written
+  3    a file could not be read or written, or a thread could not be started
   130  stopped by a signal; no file was left behind
 
 NO_COLOR and the usual variables of that kind turn colours off.";

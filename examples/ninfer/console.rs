@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, printable};
 
 /// Prints text as it is; a reader that has gone away is no failure.
 pub fn print(text: impl Display) -> Outcome<()> {
@@ -19,5 +19,5 @@ pub fn print(text: impl Display) -> Outcome<()> {
 
 /// Prints a line.
 pub fn line(text: impl Display) -> Outcome<()> {
-    print(format_args!("{text}\n"))
+    print(format_args!("{}\n", printable(&text.to_string())))
 }

@@ -2,73 +2,35 @@
 //! places in the output. Blocks do not depend on the number of threads, and nothing else does.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use half::bf16;
 use ninfer_codec::Words as NaturalWords;
 use ninfer_codec::layout::Plane;
 use ninfer_codec::{Error, Format, Plan, Source, Tensor, TensorMut, WordsMut, convert};
-use rayon::prelude::*;
 use safetensors::Dtype;
 
 use crate::assign::{Job, Part};
-use crate::blocks::rows_a_block;
+use crate::blocks;
 use crate::checkpoint::SourceTensor;
 use crate::failure::{Failure, Outcome};
 use crate::import::Words;
 use crate::measure::Measure;
 use crate::output::OutputFile;
-use crate::progress;
 use crate::words::{Integers, Values, direct_twin, words};
 
-/// Blocks that a thread works on between two looks at the results.
-const BLOCKS_A_THREAD: usize = 32;
-
-/// Some rows of a part.
+/// Some rows of a part, or some columns of one row.
 #[derive(Clone, Copy)]
-struct Block<'j> {
-    index: usize,
-    job: &'j Job<'j>,
+pub struct Block<'j> {
+    pub job: &'j Job<'j>,
     part: &'j Part<'j>,
-    /// First row, counted in the part.
-    begin: u64,
-    rows: u64,
+    /// Rows are counted in the part.
+    place: blocks::Block,
 }
 
-/// Converts every job into its place in the output; `offsets` are the file offsets of the payloads.
-pub fn run(
-    jobs: &[Job<'_>],
-    offsets: &[u64],
-    output: &OutputFile,
-    done: impl Fn(u64) + Sync,
-) -> Outcome<Vec<Measure>> {
-    let mut measures = vec![Measure::default(); jobs.len()];
-    let blocks: Vec<_> = jobs.iter().enumerate().flat_map(|(index, job)| blocks(index, job)).collect();
-    for batch in blocks.chunks(BLOCKS_A_THREAD * rayon::current_num_threads()) {
-        let results: Vec<_> = batch
-            .par_iter()
-            .map(|block| {
-                progress::check()?;
-                let measure = block.convert(output, offsets[block.index])?;
-                done(block.part.words.bytes() * block.rows / block.part.rows);
-                Ok(measure)
-            })
-            .collect();
-        // In the order of the rows: sums and the first failure are the same however many threads there are.
-        for (block, result) in batch.iter().zip(results) {
-            measures[block.index].append(&result?);
-        }
-    }
-    Ok(measures)
-}
-
-fn blocks<'j>(index: usize, job: &'j Job<'j>) -> impl Iterator<Item = Block<'j>> {
-    let rows = rows_a_block(&job.plan);
-    job.parts.iter().flat_map(move |part| {
-        (0..part.rows.div_ceil(rows)).map(move |block| {
-            let begin = block * rows;
-            Block { index, job, part, begin, rows: rows.min(part.rows - begin) }
-        })
-    })
+/// The blocks of a part, in the order of their bytes.
+pub fn blocks_of<'j>(job: &'j Job<'j>, part: &'j Part<'j>) -> impl Iterator<Item = Block<'j>> + use<'j> {
+    blocks::blocks(&job.plan, part.rows).map(move |place| Block { job, part, place })
 }
 
 /// Memory that a thread uses again for every block.
@@ -85,15 +47,27 @@ thread_local! {
 }
 
 impl<'j> Block<'j> {
+    /// Bytes of the part that are the block's share.
+    pub fn source_bytes(&self) -> u64 {
+        let elements = u128::from(self.part.rows) * u128::from(self.job.plan.columns());
+        let own = u128::from(self.place.rows) * u128::from(self.place.columns);
+        (u128::from(self.part.words.bytes()) * own / elements) as u64
+    }
+
+    /// Where the block's share of its first tensor ends in the tensor's file.
+    pub fn source_end(&self) -> usize {
+        let first = self.part.words.tensors()[0];
+        first.begin + self.range_in(&first).end
+    }
+
     /// Converts the block, writes it, and measures it.
-    fn convert(&self, output: &OutputFile, offset: u64) -> Outcome<Measure> {
+    pub fn convert(&self, output: &OutputFile, offset: u64) -> Outcome<Measure> {
         SCRATCH.with_borrow_mut(|scratch| match self.part.words {
             Words::Values(tensor) => {
                 let bytes = self.bytes_of(&tensor);
                 match direct_twin(tensor.dtype) {
                     Some(format) if format == self.job.plan.format() => {
-                        let row_bytes = self.job.plan.codes().row_bytes;
-                        output.write_at(bytes, offset + self.first_row() * row_bytes)?;
+                        output.write_at(bytes, offset + self.position(self.job.plan.codes(), true))?;
                         Ok(Measure::default())
                     }
                     _ => self.convert_values(&tensor, bytes, scratch, output, offset),
@@ -102,7 +76,7 @@ impl<'j> Block<'j> {
             Words::Nvfp4 { codes, scales, divisor } => {
                 let codes = self.bytes_of(&codes);
                 let divisor = words::<u32>(divisor.bytes)[0];
-                let natural = NaturalWords::Nvfp4 { codes, scales: self.bytes_of(&scales), divisor };
+                let natural = NaturalWords::Nvfp4 { codes, scales: self.row_bytes_of(&scales), divisor };
                 self.pack(natural, scratch, output, offset)?;
                 let mut measure = Measure::default();
                 measure.add_pairs(codes);
@@ -114,8 +88,11 @@ impl<'j> Block<'j> {
                 let scales = std::mem::take(&mut scratch.scales);
                 let natural = NaturalWords::Fp8Row { codes, scales: &scales };
                 let packed = self.pack(natural, scratch, output, offset);
-                let mut measure = Measure { groups: self.rows, ..Measure::default() };
-                measure.all_zero = scales.iter().filter(|&&scale| scale == 0).count() as u64;
+                let mut measure = Measure::default();
+                if self.place.column == 0 {
+                    measure.groups = self.place.rows;
+                    measure.all_zero = scales.iter().filter(|&&scale| scale == 0).count() as u64;
+                }
                 scratch.scales = scales;
                 measure.add_bytes(codes);
                 packed.map(|()| measure)
@@ -132,7 +109,7 @@ impl<'j> Block<'j> {
         offset: u64,
     ) -> Outcome<Measure> {
         let plan = &self.job.plan;
-        let count = (self.rows * plan.columns()) as usize;
+        let count = (self.place.rows * self.place.columns) as usize;
         let inexact = |error| self.failure(tensor, error);
         match (plan.format(), Values::new(tensor.dtype, bytes)) {
             (Format::Bf16, Some(values)) => {
@@ -173,7 +150,7 @@ impl<'j> Block<'j> {
         offset: u64,
     ) -> Outcome<Measure> {
         let fail = |error| self.failure(tensor, error);
-        let plan = self.job.plan.with_rows(self.rows).map_err(fail)?;
+        let plan = self.plan().map_err(fail)?;
         let columns = plan.columns() as usize;
         let (elements, groups) = (plan.elements() as usize, plan.logical_groups() as usize);
         scratch.payload.resize(plan.payload_bytes() as usize, 0);
@@ -182,14 +159,14 @@ impl<'j> Block<'j> {
             .map_err(fail)?;
         scratch.decoded.resize(elements, 0.0);
         scratch.codes.resize(elements, 0);
-        scratch.scales.resize(self.rows as usize * groups, 0);
+        scratch.scales.resize(self.place.rows as usize * groups, 0);
         let (codes, scales) = (&mut scratch.codes[..], &mut scratch.scales[..]);
         let block = Tensor::new(plan, &scratch.payload).map_err(fail)?;
         block.unpack(WordsMut::Grouped { codes, scales }).map_err(fail)?;
         block.decode(&mut scratch.decoded[..], columns).map_err(fail)?;
 
         let mut measure = Measure::default();
-        measure.add_errors(source, &scratch.decoded, columns, self.first_row());
+        measure.add_errors(source, &scratch.decoded, columns, (self.first_row(), self.place.column));
         measure.add_signed_codes(&scratch.codes, plan.format().descriptor().code_bits);
         let group_lanes = plan.format().descriptor().group.unwrap_or(1) as usize;
         measure.add_scales(plan.format(), &scratch.scales, |group| {
@@ -210,7 +187,7 @@ impl<'j> Block<'j> {
         offset: u64,
     ) -> Outcome<()> {
         let tensor = &self.part.words.tensors()[0];
-        let plan = self.job.plan.with_rows(self.rows).map_err(|error| self.failure(tensor, error))?;
+        let plan = self.plan().map_err(|error| self.failure(tensor, error))?;
         scratch.payload.resize(plan.payload_bytes() as usize, 0);
         TensorMut::new(plan, &mut scratch.payload)
             .and_then(|mut target| target.pack(natural))
@@ -218,37 +195,69 @@ impl<'j> Block<'j> {
         self.write_planes(&plan, &scratch.payload, output, offset)
     }
 
-    /// Writes the planes of the block's own payload to where the whole payload has those rows. What lies
-    /// between planes stays as the output was created: zero.
+    /// Writes the planes of the block's own payload to where the whole payload has those rows and columns. What
+    /// lies between planes stays as the output was created: zero.
     fn write_planes(&self, block: &Plan, payload: &[u8], output: &OutputFile, offset: u64) -> Outcome<()> {
         let whole = &self.job.plan;
-        let write = |from: Plane, to: Plane| {
+        let write = |from: Plane, to: Plane, by_column| {
             let bytes = &payload[from.offset as usize..][..from.bytes as usize];
-            output.write_at(bytes, offset + to.offset + self.first_row() * to.row_bytes)
+            output.write_at(bytes, offset + self.position(to, by_column))
         };
-        write(block.codes(), whole.codes())?;
-        write(block.high(), whole.high())?;
-        write(block.scales(), whole.scales())?;
+        write(block.codes(), whole.codes(), true)?;
+        write(block.high(), whole.high(), true)?;
+        // A scale a row is written again for all columns.
+        write(block.scales(), whole.scales(), whole.format() != Format::Fp8E4M3FnRowBf16S)?;
         let divisor = block.divisor();
         let bytes = &payload[divisor.offset as usize..][..divisor.bytes as usize];
         output.write_at(bytes, offset + whole.divisor().offset)
     }
 
+    /// Where the block begins in a plane of the whole payload. A block that begins inside a row has that row
+    /// only, and begins where groups and padding do.
+    fn position(&self, plane: Plane, by_column: bool) -> u64 {
+        let row = plane.offset + self.first_row() * plane.row_bytes;
+        let share = u128::from(self.place.column) * u128::from(plane.row_bytes);
+        row + if by_column { (share / u128::from(self.job.plan.padded_columns())) as u64 } else { 0 }
+    }
+
+    /// The plan of the block alone.
+    fn plan(&self) -> Result<Plan, Error> {
+        let format = self.job.plan.format();
+        Plan::new(format, format.layout(), &[self.place.rows, self.place.columns])
+    }
+
     /// First row, counted in the object.
     fn first_row(&self) -> u64 {
-        self.part.first_row + self.begin
+        self.part.first_row + self.place.row
+    }
+
+    /// The bytes of the block in a tensor that has a row for each of the part's, of all its columns.
+    fn bytes_of(&self, tensor: &SourceTensor<'j>) -> &'j [u8] {
+        &tensor.bytes[self.range_in(tensor)]
+    }
+
+    fn range_in(&self, tensor: &SourceTensor<'j>) -> Range<usize> {
+        let row_bytes = tensor.bytes.len() / self.part.rows as usize;
+        let row = self.place.row as usize * row_bytes;
+        let all = self.job.plan.columns();
+        if self.place.columns == all {
+            return row..row + self.place.rows as usize * row_bytes;
+        }
+        let element = row_bytes / all as usize;
+        let begin = row + self.place.column as usize * element;
+        begin..begin + self.place.columns as usize * element
     }
 
     /// The bytes of the block's rows in a tensor that has a row for each of the part's.
-    fn bytes_of(&self, tensor: &SourceTensor<'j>) -> &'j [u8] {
+    fn row_bytes_of(&self, tensor: &SourceTensor<'j>) -> &'j [u8] {
         let row_bytes = tensor.bytes.len() / self.part.rows as usize;
-        &tensor.bytes[self.begin as usize * row_bytes..][..self.rows as usize * row_bytes]
+        &tensor.bytes[self.place.row as usize * row_bytes..][..self.place.rows as usize * row_bytes]
     }
 
     /// BF16 row scales; FP32 ones only where each is exactly a BF16.
     fn row_scales(&self, tensor: &SourceTensor<'j>, scales: &mut Vec<u16>) -> Outcome<()> {
-        let bytes = self.bytes_of(tensor);
-        scales.resize(self.rows as usize, 0);
+        let bytes = self.row_bytes_of(tensor);
+        scales.resize(self.place.rows as usize, 0);
         if tensor.dtype == Dtype::BF16 {
             scales.copy_from_slice(&words::<u16>(bytes));
             return Ok(());
@@ -261,50 +270,61 @@ impl<'j> Block<'j> {
                  FP8_E4M3FN_ROW_BF16S stores BF16 scales and rounds none; write BF16 scales or leave the weight \
                  out with --skip '{}'",
                 tensor.name,
-                self.begin + index,
-                self.job.name
+                self.place.row + index,
+                self.part.name
             ))
         })
     }
 
     /// Names the tensor and the coordinates in it, and says what to do.
     fn failure(&self, tensor: &SourceTensor<'j>, error: Error) -> Failure {
-        let (name, format) = (tensor.name, self.job.plan.format().name());
+        let (name, format) = (&self.part.name, self.job.plan.format().name());
         let line = match error {
             Error::NotExact { index, word } => {
-                let (row, column) = (index / self.job.plan.columns(), index % self.job.plan.columns());
+                let (row, column) = (index / self.place.columns, index % self.place.columns);
                 format!(
-                    "row {}, column {column}: {} word {word:#x} is not exact in {format}; assign a format that \
-                     holds it or leave the tensor out with --skip '{name}'",
-                    self.begin + row,
+                    "row {}, column {}: {} word {word:#x} is not exact in {format}; assign a format that holds it \
+                     or leave the tensor out with --skip '{name}'",
+                    self.place.row + row,
+                    self.place.column + column,
                     tensor.dtype
                 )
             }
             Error::ScaleOverflow { .. } => format!(
                 "{}; its values are too large for {format}; keep them with --assign '{name}=FP32'",
-                error_in_part(error, self.begin)
+                self.in_part(error)
             ),
             _ => format!(
                 "{}; correct the checkpoint or leave the tensor out with --skip '{name}'",
-                error_in_part(error, self.begin)
+                self.in_part(error)
             ),
         };
-        Failure::refused(format!("tensor {name:?}, {line}"))
+        Failure::refused(format!("tensor {:?}, {line}", tensor.name))
     }
-}
 
-/// The error with rows counted from `begin` rows earlier.
-fn error_in_part(mut error: Error, begin: u64) -> Error {
-    match &mut error {
-        Error::NonFiniteSource { row, .. }
+    /// The error with rows, columns and groups counted in the part.
+    fn in_part(&self, mut error: Error) -> Error {
+        if let Error::NonFiniteSource { row, .. }
         | Error::SourceNotRepresentable { row, .. }
         | Error::ScaleOverflow { row, .. }
         | Error::InvalidScale { row, .. }
         | Error::InvalidCode { row, .. }
-        | Error::ZeroScaleNonzeroCode { row, .. } => *row += begin,
-        _ => {}
+        | Error::ZeroScaleNonzeroCode { row, .. } = &mut error
+        {
+            *row += self.place.row;
+        }
+        match &mut error {
+            Error::NonFiniteSource { column, .. }
+            | Error::SourceNotRepresentable { column, .. }
+            | Error::InvalidCode { column, .. } => *column += self.place.column,
+            Error::ScaleOverflow { group, .. } | Error::InvalidScale { group, .. } => {
+                let lanes = self.job.plan.format().descriptor().group;
+                *group += lanes.map_or(0, |lanes| self.place.column / u64::from(lanes));
+            }
+            _ => {}
+        }
+        error
     }
-    error
 }
 
 /// The largest magnitude of some values, as binary32.

@@ -3,11 +3,40 @@
 use sha2::{Digest, Sha256};
 
 use crate::failure::Outcome;
+use crate::opened::Mapped;
 use crate::output::OutputFile;
 use crate::progress;
 
 /// Bytes between two looks at whether to stop.
 const STEP: usize = 1 << 20;
+
+/// The digest of a file that is read by others too, kept about as far as they are: what one of them has read,
+/// the other finds in memory.
+#[derive(Default)]
+pub struct Following {
+    hash: Sha256,
+    done: usize,
+}
+
+impl Following {
+    /// Goes on to `end`, and asks for as many bytes behind it as there were now.
+    pub fn advance(&mut self, file: &Mapped, end: usize) -> Outcome<()> {
+        let begin = self.done.min(end);
+        file.read_ahead(end..end.saturating_add(end - begin));
+        for piece in file[begin..end].chunks(STEP) {
+            progress::check()?;
+            self.hash.update(piece);
+        }
+        self.done = self.done.max(end);
+        Ok(())
+    }
+
+    /// Goes on to the end of the file.
+    pub fn finish(mut self, file: &Mapped) -> Outcome<String> {
+        self.advance(file, file.len())?;
+        Ok(hex(self.hash))
+    }
+}
 
 /// The digest of bytes in memory.
 pub fn of(bytes: &[u8]) -> Outcome<String> {

@@ -1,10 +1,10 @@
 //! Why the tool stops: an exit code, and one line for each thing that is wrong.
 
+use std::borrow::Cow;
 use std::fmt::Display;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-
-use anstream::eprintln;
 
 /// What an operation gives.
 pub type Outcome<T> = Result<T, Failure>;
@@ -18,7 +18,7 @@ pub enum Code {
     Refused,
     /// The command line or a recipe is wrong; clap's own code.
     Usage,
-    /// A file could not be read or written.
+    /// A file could not be read or written, or the system gave no thread.
     Io,
     /// Stopped by a signal.
     Interrupted,
@@ -67,8 +67,8 @@ impl Failure {
             // A name out of a hostile file may be endless.
             let line = shortened_middle(line);
             match self.code {
-                Code::Found => eprintln!("{line}"),
-                _ => eprintln!("\x1b[1;31merror\x1b[0m: {line}"),
+                Code::Found => say("", &line),
+                _ => say("\x1b[1;31merror\x1b[0m: ", &line),
             }
         }
         self.code.exit()
@@ -89,5 +89,26 @@ fn shortened_middle(line: &str) -> String {
 
 /// Prints something that does not stop the work.
 pub fn note(line: impl Display) {
-    eprintln!("\x1b[1;33mnote\x1b[0m: {line}");
+    say("\x1b[1;33mnote\x1b[0m: ", &line.to_string());
+}
+
+/// Prints a line to stderr. Where that is closed or full, the exit code has to say enough.
+fn say(mark: &str, line: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{mark}{}", printable(line));
+}
+
+/// A text that stays on its line: whatever moves a terminal's cursor or turns its text around is escaped.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let moves = |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if !text.contains(moves) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match moves(c) {
+            true => escaped.extend(c.escape_default()),
+            false => escaped.push(c),
+        }
+    }
+    Cow::Owned(escaped)
 }

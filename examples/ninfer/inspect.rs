@@ -60,7 +60,8 @@ pub fn run(arguments: &Inspect) -> Outcome<()> {
         let file_bytes = file.len() as u64;
         let totals = totals(directory);
         let listing = Listing { model_id, weights_id, payload_offset, file_bytes, objects: entries, totals };
-        return console::line(serde_json::to_string_pretty(&listing).map_err(Failure::refused)?);
+        let text = serde_json::to_string_pretty(&listing).map_err(Failure::refused)?;
+        return console::print(format_args!("{text}\n"));
     }
     console::line(format_args!("model {model_id:?}, weights {weights_id:?}"))?;
     if arguments.tree {

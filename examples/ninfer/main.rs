@@ -3,8 +3,9 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `cli`, `failure` | the command line; exit codes and messages |
-//! | `checkpoint`, `rules`, `import`, `assign` | what is read, and what each tensor becomes |
-//! | `pack`, `convert`, `words`, `measure`, `output` | the conversion, block by block |
+//! | `checkpoint`, `header`, `json` | what is read |
+//! | `rules`, `import`, `assign` | what each tensor becomes |
+//! | `pack`, `stream`, `convert`, `words`, `measure`, `output` | the conversion, block by block |
 //! | `summary`, `report`, `table`, `console`, `progress` | what people read |
 //! | `page`, `plots` | the report as a page |
 //! | `inspect`, `verify`, `unpack`, `diff`, `bench` | what is asked of an artifact |
@@ -23,8 +24,10 @@ mod convert;
 mod diff;
 mod digest;
 mod failure;
+mod header;
 mod import;
 mod inspect;
+mod json;
 mod measure;
 mod opened;
 mod output;
@@ -36,6 +39,7 @@ mod progress;
 mod report;
 mod resource;
 mod rules;
+mod stream;
 mod summary;
 mod table;
 mod unpack;

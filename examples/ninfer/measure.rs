@@ -97,13 +97,13 @@ impl Measure {
         (ratio.is_finite() && ratio > 0.0).then(|| (1e5 * ratio.log10()).round() / 1e4)
     }
 
-    /// Compares rows from `first_row` on with what they decode to.
-    pub fn add_errors(&mut self, source: &Source<'_>, decoded: &[f32], columns: usize, first_row: u64) {
+    /// Compares rows with what they decode to; `first` is the row and column that they begin at.
+    pub fn add_errors(&mut self, source: &Source<'_>, decoded: &[f32], columns: usize, first: (u64, u64)) {
         match source {
-            Source::F32(values) => self.errors(values, decoded, columns, first_row, |&value| value.into()),
-            Source::Bf16(values) => self.errors(values, decoded, columns, first_row, |value| value.to_f64()),
-            Source::F16(values) => self.errors(values, decoded, columns, first_row, |value| value.to_f64()),
-            Source::F64(values) => self.errors(values, decoded, columns, first_row, |&value| value),
+            Source::F32(values) => self.errors(values, decoded, columns, first, |&value| value.into()),
+            Source::Bf16(values) => self.errors(values, decoded, columns, first, |value| value.to_f64()),
+            Source::F16(values) => self.errors(values, decoded, columns, first, |value| value.to_f64()),
+            Source::F64(values) => self.errors(values, decoded, columns, first, |&value| value),
         }
     }
 
@@ -112,7 +112,7 @@ impl Measure {
         values: &[T],
         decoded: &[f32],
         columns: usize,
-        first_row: u64,
+        (first_row, first_column): (u64, u64),
         exact: impl Fn(&T) -> f64,
     ) {
         for ((row, values), decoded) in (first_row..).zip(values.chunks(columns)).zip(decoded.chunks(columns))
@@ -135,7 +135,7 @@ impl Measure {
                 let is_largest =
                     |(value, &decoded): (&T, &f32)| (exact(value) - f64::from(decoded)).abs() == largest;
                 let column = values.iter().zip(decoded).position(is_largest).unwrap_or(0);
-                (self.largest, self.largest_at) = (largest, (row, column as u64));
+                (self.largest, self.largest_at) = (largest, (row, first_column + column as u64));
             }
         }
     }

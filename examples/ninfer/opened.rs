@@ -1,7 +1,8 @@
 //! Files mapped to be read.
 
-use std::fs::File;
-use std::ops::Deref;
+use std::fs::{self, File, FileType};
+use std::ops::{Deref, Range};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use ninfer_artifact::Artifact;
@@ -16,9 +17,17 @@ pub struct Mapped {
 }
 
 impl Mapped {
+    /// Maps a regular file. Anything else is refused before it is opened: that might wait for ever, or do
+    /// something.
     #[expect(unsafe_code, reason = "a mapping is sound only while nobody cuts or rewrites the file")]
     pub fn open(path: &Path) -> Outcome<Self> {
-        let file = File::open(path).map_err(|error| Failure::io("open", path, error))?;
+        let fail = |error| Failure::io("open", path, error);
+        let kind = fs::metadata(path).map_err(fail)?.file_type();
+        if !kind.is_file() {
+            let line = format!("it is {}, and no regular file; name a file", described(kind));
+            return Err(Failure::io("use", path, line));
+        }
+        let file = File::open(path).map_err(fail)?;
         // SAFETY: The bytes are only read. Whoever changes the file meanwhile breaks what `--help` asks for:
         // inputs stay as they are while the tool runs. A file that is cut ends the process (SIGBUS).
         let map = unsafe { memmap2::Mmap::map(&file) };
@@ -35,6 +44,15 @@ impl Mapped {
         file_name(&self.path)
     }
 
+    /// Asks the system to read a range ahead; the part of it that is past the end is left out.
+    pub fn read_ahead(&self, range: Range<usize>) {
+        let end = range.end.min(self.map.len());
+        if range.start < end {
+            // Only a hint: the bytes come without it too.
+            let _ = self.map.advise_range(memmap2::Advice::WillNeed, range.start, end - range.start);
+        }
+    }
+
     /// Reads the file as an artifact.
     pub fn artifact(&self) -> Outcome<Artifact<'_>> {
         Artifact::new(&self.map).map_err(|error| {
@@ -49,6 +67,16 @@ impl Deref for Mapped {
 
     fn deref(&self) -> &[u8] {
         &self.map
+    }
+}
+
+fn described(kind: FileType) -> &'static str {
+    match kind {
+        kind if kind.is_dir() => "a folder",
+        kind if kind.is_fifo() => "a FIFO",
+        kind if kind.is_socket() => "a socket",
+        kind if kind.is_block_device() || kind.is_char_device() => "a device",
+        _ => "something else",
     }
 }
 

@@ -3,12 +3,12 @@
 //! A file is written without a name (`O_TMPFILE`) and gets its name when it is complete, so whatever ends the
 //! process, SIGKILL included, leaves nothing. Where the file system cannot do that, and for the moment in which
 //! it takes another file's place, it has a temporary name in the same folder; that goes away on errors and on
-//! signals that can be caught.
+//! signals that can be caught. The bytes are on the disk before the name is.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
@@ -24,10 +24,46 @@ pub struct OutputFile {
     file: File,
     /// The temporary name, where there must be one.
     named: Option<TempPath>,
+    /// Dropped last: a folder has to be empty to go away.
+    folders: NewFolders,
+}
+
+/// Folders that were made for an output, outermost first; they go away with the value, unless it is emptied.
+#[derive(Debug, Default)]
+struct NewFolders(Vec<PathBuf>);
+
+impl NewFolders {
+    /// Makes the folder of a path and those around it, where they are missing.
+    fn make(path: &Path) -> io::Result<Self> {
+        let missing: Vec<_> = folder(path).ancestors().take_while(|folder| !is_there(folder)).collect();
+        let mut made = Self::default();
+        for folder in missing.into_iter().rev() {
+            match fs::create_dir(folder) {
+                Ok(()) => made.0.push(folder.into()),
+                Err(_) if folder.is_dir() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(made)
+    }
+}
+
+impl Drop for NewFolders {
+    fn drop(&mut self) {
+        for folder in self.0.iter().rev() {
+            // One that others filled meanwhile stays.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+/// Whether a folder need not be made; the current one has no name.
+fn is_there(folder: &Path) -> bool {
+    folder == Path::new("") || folder.exists()
 }
 
 impl OutputFile {
-    /// Creates a file of `bytes` zero bytes; room for them is reserved at once.
+    /// Creates a file of `bytes` zero bytes, and its folder; room for the bytes is reserved at once.
     pub fn create(path: &Path, bytes: u64) -> Outcome<Self> {
         let fail = |error: io::Error| Failure::io("write", path, error);
         if let Ok(there) = path.symlink_metadata() {
@@ -43,6 +79,8 @@ impl OutputFile {
                 ));
             }
         }
+        let folders =
+            NewFolders::make(path).map_err(|error| Failure::io("make the folder of", path, error))?;
         let (file, named) = match unnamed(path) {
             Ok(file) => (file, None),
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
@@ -59,7 +97,7 @@ impl OutputFile {
                 return Err(Failure::io("write", path, format!("{error}; {bytes} bytes are needed there")));
             }
         }
-        Ok(Self { path: path.into(), file, named })
+        Ok(Self { path: path.into(), file, named, folders })
     }
 
     pub fn path(&self) -> &Path {
@@ -74,27 +112,64 @@ impl OutputFile {
         self.file.read_exact_at(bytes, offset).map_err(|error| Failure::io("read back", &self.path, error))
     }
 
+    /// Waits until the bytes are on the disk.
+    fn sync(&self) -> Outcome<()> {
+        self.file.sync_all().map_err(|error| Failure::io("write", &self.path, error))
+    }
+
     /// Gives the file its name, in place of what had it.
-    pub fn commit(self) -> Outcome<()> {
-        let Self { path, file, named } = self;
+    fn give_name(self) -> Outcome<()> {
+        let Self { path, file, named, mut folders } = self;
         let fail = |error: io::Error| Failure::io("write", &path, error);
         if let Some(named) = named {
-            return named.persist(&path).map_err(|error| fail(error.error));
-        }
-        let open = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let link = |name: &Path| rustix::fs::linkat(CWD, &*open, CWD, name, AtFlags::SYMLINK_FOLLOW);
-        match link(&path) {
-            Err(Errno::EXIST) => {
-                // Only a rename takes the place of a file at once, and a rename needs a name.
-                let name = tempfile::Builder::new()
-                    .prefix(".ninfer-")
-                    .make_in(folder(&path), |name| link(name).map_err(io::Error::from))
-                    .map_err(fail)?;
-                name.into_temp_path().persist(&path).map_err(|error| fail(error.error))
+            named.persist(&path).map_err(|error| fail(error.error))?;
+        } else {
+            let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+            let link = |name: &Path| rustix::fs::linkat(CWD, &*open, CWD, name, AtFlags::SYMLINK_FOLLOW);
+            match link(&path) {
+                Err(Errno::EXIST) => {
+                    // Only a rename takes the place of a file at once, and a rename needs a name.
+                    let (_, name) =
+                        temporary(&path, |name| link(name).map_err(io::Error::from)).map_err(fail)?;
+                    name.persist(&path).map_err(|error| fail(error.error))?;
+                }
+                other => other.map_err(|error| fail(error.into()))?,
             }
-            other => other.map_err(|error| fail(error.into())),
+        }
+        let made = std::mem::take(&mut folders.0);
+        sync_folders(&path, &made).map_err(|error| {
+            Failure::io(
+                "make sure of",
+                &path,
+                format!("{error}; it is complete, but a power cut may undo its name"),
+            )
+        })
+    }
+}
+
+/// Gives complete files their names, in their order. All bytes are on the disk before the first has one;
+/// `check` has the last word then.
+pub fn commit(
+    files: impl IntoIterator<Item = OutputFile>,
+    check: impl FnOnce() -> Outcome<()>,
+) -> Outcome<()> {
+    let files: Vec<_> = files.into_iter().collect();
+    files.iter().try_for_each(OutputFile::sync)?;
+    check()?;
+    files.into_iter().try_for_each(OutputFile::give_name)
+}
+
+/// Waits until the name of a path is on the disk, and those of the folders made for it.
+fn sync_folders(path: &Path, made: &[PathBuf]) -> io::Result<()> {
+    for changed in made.iter().map(PathBuf::as_path).chain([path]).map(folder) {
+        // Not every file system does that, and not every folder may be opened.
+        let Ok(changed) = File::open(changed) else { continue };
+        match rustix::fs::fsync(&changed) {
+            Ok(()) | Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::ROFS) => {}
+            Err(error) => return Err(error.into()),
         }
     }
+    Ok(())
 }
 
 /// A small file, complete but for its name.
@@ -116,11 +191,6 @@ pub fn keep_inputs<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path>
     Ok(())
 }
 
-/// Makes the folder of a path, where it is missing.
-pub fn make_folder(path: &Path) -> Outcome<()> {
-    fs::create_dir_all(folder(path)).map_err(|error| Failure::io("make the folder of", path, error))
-}
-
 /// A file without a name, in the folder of the path.
 fn unnamed(path: &Path) -> Result<File, Errno> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
@@ -129,10 +199,17 @@ fn unnamed(path: &Path) -> Result<File, Errno> {
 
 /// A file with a temporary name, in the folder of the path; the name goes away with the value.
 fn named(path: &Path) -> io::Result<(File, TempPath)> {
-    let permissions = fs::Permissions::from_mode(0o666);
-    let builder =
-        tempfile::Builder::new().prefix(".ninfer-").permissions(permissions).tempfile_in(folder(path))?;
-    Ok(builder.into_parts())
+    temporary(path, |name| File::options().read(true).write(true).create_new(true).open(name))
+}
+
+/// Something with a temporary name; an error is the system's, and says nothing of that name.
+fn temporary<T>(path: &Path, mut make: impl FnMut(&Path) -> io::Result<T>) -> io::Result<(T, TempPath)> {
+    let mut last = None;
+    let made = tempfile::Builder::new()
+        .prefix(".ninfer-")
+        .make_in(folder(path), |name| make(name).inspect_err(|error| last = error.raw_os_error()));
+    made.map(tempfile::NamedTempFile::into_parts)
+        .map_err(|error| last.map_or(error, io::Error::from_raw_os_error))
 }
 
 fn folder(path: &Path) -> &Path {
@@ -146,6 +223,8 @@ fn folder(path: &Path) -> &Path {
 mod tests {
     //! Run by `tests/tool`, which includes this file.
 
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
@@ -157,7 +236,7 @@ mod tests {
     fn with_a_name(path: &Path) -> OutputFile {
         let (file, named) = named(path).unwrap();
         file.set_len(3).unwrap();
-        OutputFile { path: path.into(), file, named: Some(named) }
+        OutputFile { path: path.into(), file, named: Some(named), folders: NewFolders::default() }
     }
 
     #[test]
@@ -170,7 +249,7 @@ mod tests {
             output.write_at(&[round as u8, 7], 1).unwrap();
             let mut back = [0; 3];
             output.read_at(&mut back, 0).unwrap();
-            output.commit().unwrap();
+            commit([output], || Ok(())).unwrap();
             assert_eq!(fs::read(&path).unwrap(), [0, round as u8, 7]);
             assert_eq!(back, [0, round as u8, 7]);
             assert_eq!(names(folder.path()), ["out"]);

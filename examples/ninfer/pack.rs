@@ -15,7 +15,7 @@ use crate::report::{self, FileEntry, ObjectEntry, Report};
 use crate::resource::Resource;
 use crate::rules::Rules;
 use crate::table::grouped;
-use crate::{console, convert, digest, progress, summary};
+use crate::{console, digest, progress, stream, summary};
 
 /// What `pack` does without INPUT; paths are those of the repository.
 const BUNDLED_INPUT: &str = "examples/data/minilm-slice.safetensors";
@@ -67,13 +67,10 @@ pub fn run(arguments: &Pack, settings: &Settings) -> Outcome<()> {
         let inputs = files.map(Mapped::path).chain([input.as_path()]).chain(arguments.recipe.as_deref());
         output::keep_inputs(path, inputs)?;
     }
-    output::make_folder(&output)?;
     let file = OutputFile::create(&output, work.plan.file_bytes())?;
     let report = work.convert(&file, settings)?;
     let report_file = report::prepare(&report, &output)?;
-    progress::check()?;
-    file.commit()?;
-    report_file.commit()?;
+    output::commit([file, report_file], progress::check)?;
     if settings.quiet {
         return Ok(());
     }
@@ -128,18 +125,17 @@ impl Work<'_> {
         let offsets: Vec<_> = objects.iter().map(|object| directory.file_offset(object)).collect();
         file.write_at(self.plan.head(), 0)?;
         let bar = progress::bar(settings, self.jobs.iter().map(Job::source_bytes).sum());
-        // The sources' digests are taken meanwhile, by whichever thread is free.
-        let mut digests: Vec<_> = self.checkpoint.files.iter().map(|_| Ok(String::new())).collect();
-        let measures = rayon::scope(|scope| {
-            for (file, digest) in self.checkpoint.files.iter().zip(&mut digests) {
-                scope.spawn(move |_| *digest = digest::of(file));
-            }
-            convert::run(&self.jobs, &offsets, file, |bytes| bar.inc(bytes))
-        })?;
+        let inputs = &self.checkpoint.files;
+        let converted = stream::run(inputs, &self.jobs, &offsets, file, |bytes| bar.inc(bytes))?;
         bar.set_message("digests");
         let tensors = (0..self.jobs.len()).into_par_iter().map(|index| {
             let sha256 = digest::of_output(file, offsets[index], objects[index].bytes())?;
-            Ok(summary::tensor(&self.jobs[index], objects[index].offset(), Some(&measures[index]), sha256))
+            Ok(summary::tensor(
+                &self.jobs[index],
+                objects[index].offset(),
+                Some(&converted.measures[index]),
+                sha256,
+            ))
         });
         let others = self.resources.iter().zip(&objects[self.jobs.len()..]);
         for (resource, object) in others.clone() {
@@ -156,8 +152,10 @@ impl Work<'_> {
         let artifact =
             FileEntry { file: file_name(file.path()), bytes: self.plan.file_bytes(), sha256: whole? };
         bar.finish_and_clear();
-        let sources = self.checkpoint.files.iter().zip(digests).map(|(file, sha256)| {
-            Ok(FileEntry { file: file.file_name(), bytes: file.len() as u64, sha256: sha256? })
+        let sources = inputs.iter().zip(converted.digests).map(|(file, sha256)| FileEntry {
+            file: file.file_name(),
+            bytes: file.len() as u64,
+            sha256,
         });
         Ok(Report {
             schema: report::SCHEMA.into(),
@@ -165,7 +163,7 @@ impl Work<'_> {
             model_id: directory.identity().model_id.clone(),
             weights_id: directory.identity().weights_id.clone(),
             artifact,
-            sources: sources.collect::<Outcome<_>>()?,
+            sources: sources.collect(),
             objects: entries,
         })
     }

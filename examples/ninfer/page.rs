@@ -1,14 +1,14 @@
 //! `report`: a conversion report as one page that needs nothing else.
 
-use std::fs;
-
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::cli;
 use crate::console;
 use crate::failure::{Failure, Outcome};
+use crate::opened::Mapped;
 use crate::output;
 use crate::plots;
+use crate::progress;
 use crate::report::{ObjectEntry, Report, SCHEMA};
 use crate::table::{grouped, shape};
 
@@ -17,7 +17,8 @@ const SCRIPT: &str = include_str!("page.js");
 
 pub fn run(arguments: &cli::Report, settings: &cli::Settings) -> Outcome<()> {
     let path = &arguments.file;
-    let text = fs::read(path).map_err(|error| Failure::io("read", path, error))?;
+    progress::catch_signals()?;
+    let text = Mapped::open(path)?;
     let refuse = |line: String| Failure::refused(format!("{}: {line}", path.display()));
     let report: Report = serde_json::from_slice(&text)
         .map_err(|error| refuse(format!("{error}; give a report that `ninfer pack` wrote")))?;
@@ -44,8 +45,8 @@ pub fn run(arguments: &cli::Report, settings: &cli::Settings) -> Outcome<()> {
     };
     let page = page(&report, chosen).map_err(|error| refuse(error.to_string()))?;
     output::keep_inputs(&arguments.output, [path.as_path()])?;
-    output::make_folder(&arguments.output)?;
-    output::prepare(&arguments.output, page.into_string().as_bytes())?.commit()?;
+    let file = output::prepare(&arguments.output, page.into_string().as_bytes())?;
+    output::commit([file], progress::check)?;
     if settings.quiet {
         return Ok(());
     }

@@ -1,19 +1,48 @@
 //! The progress bar, and the signals that stop the work.
 
+use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use crate::cli::Settings;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Code, Failure, Outcome};
 
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// Sets up threads, and makes SIGINT, SIGTERM and SIGHUP stop the work at the next block instead of at once.
+/// Sets up threads and signals.
 pub fn start(settings: &Settings) -> Outcome<()> {
-    ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)).map_err(Failure::usage)?;
+    catch_signals()?;
     let threads = settings.threads.map_or(0, usize::from); // 0: all cores
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().map_err(Failure::usage)
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().map_err(|error| {
+        refused(
+            "start the threads",
+            error,
+            "ask for fewer with --threads, or raise the limits on threads and memory",
+        )
+    })
+}
+
+/// Makes SIGINT, SIGTERM and SIGHUP stop the work at the next block instead of at once. A file that grows past
+/// its limit fails to be written, and SIGXFSZ does not end the process before that is said.
+pub fn catch_signals() -> Outcome<()> {
+    for (signal, flag) in [
+        (SIGINT, Arc::clone(&INTERRUPTED)),
+        (SIGTERM, Arc::clone(&INTERRUPTED)),
+        (SIGHUP, Arc::clone(&INTERRUPTED)),
+        (SIGXFSZ, Arc::default()),
+    ] {
+        signal_hook::flag::register(signal, flag)
+            .map_err(|error| refused("catch signals", error, "try again"))?;
+    }
+    Ok(())
+}
+
+/// Something that the system does not give.
+fn refused(what: &str, error: impl Display, next: &str) -> Failure {
+    Failure { code: Code::Io, lines: vec![format!("cannot {what}: {error}; {next}")] }
 }
 
 /// Stops if a signal came.

@@ -1,7 +1,6 @@
 //! Which tensors become what: the flags, then the recipe's rules in their order, then the default.
 
 use std::cell::Cell;
-use std::fs;
 use std::path::Path;
 
 use globset::{Glob, GlobMatcher};
@@ -10,6 +9,7 @@ use serde::Deserialize;
 
 use crate::cli::Pack;
 use crate::failure::{Failure, Outcome};
+use crate::opened::Mapped;
 
 /// Ordered rules. For each question about a tensor the first rule that matches and has an answer decides.
 #[derive(Debug)]
@@ -201,11 +201,14 @@ impl Stack {
 }
 
 fn read_recipe(path: &Path) -> Outcome<Recipe> {
-    let text = fs::read_to_string(path).map_err(|error| Failure::io("read", path, error))?;
-    toml::from_str(&text).map_err(|error| {
-        let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-        Failure::usage(format!("recipe {}, line {line}: {}", path.display(), error.message()))
-    })
+    let file = Mapped::open(path)?;
+    let refuse = |offset: usize, reason: &str| {
+        let line = file[..offset].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        Failure::usage(format!("recipe {}, line {line}: {reason}", path.display()))
+    };
+    let text = std::str::from_utf8(&file)
+        .map_err(|error| refuse(error.valid_up_to(), "this is not UTF-8: write the recipe as UTF-8 text"))?;
+    toml::from_str(text).map_err(|error| refuse(error.span().map_or(0, |span| span.start), error.message()))
 }
 
 /// The format of this name; `origin` says where the name stands.

@@ -1,5 +1,7 @@
 //! Tables of text: the first column to the left, numbers to the right.
 
+use crate::failure::printable;
+
 /// Rows of cells under a heading.
 #[derive(Debug)]
 pub struct Table {
@@ -20,11 +22,7 @@ impl Table {
 
     /// Adds a row; control characters, which a name may hold, are escaped, and an endless name is cut.
     pub fn row(&mut self, cells: Vec<String>) {
-        let escape = |cell: String| match cell.chars().any(char::is_control) {
-            true => cell.escape_debug().to_string(),
-            false => cell,
-        };
-        self.rows.push(cells.into_iter().map(escape).map(|cell| shortened(&cell)).collect());
+        self.rows.push(cells.iter().map(|cell| shortened(&printable(cell))).collect());
     }
 }
 

@@ -3,12 +3,13 @@
 use bytemuck::Pod;
 use half::{bf16, f16};
 use ninfer_artifact::Object;
+use ninfer_codec::layout::Plane;
 use ninfer_codec::{Error, Format, Output, Tensor, WordsMut};
 use rayon::prelude::*;
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 
-use crate::blocks::row_blocks;
+use crate::blocks::{Block, parallel_blocks, row_blocks};
 use crate::cli::{Float, Settings, Unpack};
 use crate::failure::{Failure, Outcome, note};
 use crate::opened::Mapped;
@@ -17,6 +18,9 @@ use crate::table::grouped;
 use crate::words::to_little_endian;
 use crate::{console, progress};
 
+/// Bytes copied at once.
+const STEP: usize = 1 << 20;
+
 /// One tensor of the new file.
 struct Target<'a> {
     name: String,
@@ -24,6 +28,7 @@ struct Target<'a> {
     shape: Vec<u64>,
     object: &'a Object,
     tensor: Tensor<'a>,
+    payload: &'a [u8],
     what: What,
 }
 
@@ -43,7 +48,9 @@ pub fn run(arguments: &Unpack, settings: &Settings) -> Outcome<()> {
     let mut targets = Vec::new();
     for object in artifact.directory().objects() {
         match artifact.tensor(object) {
-            Some(tensor) => targets.extend(targets_of(object, tensor, arguments)),
+            Some(tensor) => {
+                targets.extend(targets_of(object, tensor, artifact.payload(object), arguments));
+            }
             None => note(format_args!("resource {:?} has no place in a safetensors file", object.name())),
         }
     }
@@ -51,7 +58,6 @@ pub fn run(arguments: &Unpack, settings: &Settings) -> Outcome<()> {
     targets.sort_by(|a, b| b.dtype.cmp(&a.dtype).then_with(|| a.name.cmp(&b.name)));
     let (header, offsets, bytes) = header(&targets)?;
     output::keep_inputs(&arguments.output, [arguments.file.as_path()])?;
-    output::make_folder(&arguments.output)?;
     let out = OutputFile::create(&arguments.output, bytes)?;
     out.write_at(&header, 0)?;
     let bar = progress::bar(settings, bytes);
@@ -59,8 +65,7 @@ pub fn run(arguments: &Unpack, settings: &Settings) -> Outcome<()> {
         target.write(&out, offset, |bytes| bar.inc(bytes))?;
     }
     bar.finish_and_clear();
-    progress::check()?;
-    out.commit()?;
+    output::commit([out], progress::check)?;
     if settings.quiet {
         return Ok(());
     }
@@ -68,11 +73,17 @@ pub fn run(arguments: &Unpack, settings: &Settings) -> Outcome<()> {
     console::line(format_args!("{path}: {} tensors, {} bytes", targets.len(), grouped(bytes)))
 }
 
-fn targets_of<'a>(object: &'a Object, tensor: Tensor<'a>, arguments: &Unpack) -> Vec<Target<'a>> {
+fn targets_of<'a>(
+    object: &'a Object,
+    tensor: Tensor<'a>,
+    payload: &'a [u8],
+    arguments: &Unpack,
+) -> Vec<Target<'a>> {
     let plan = *tensor.plan();
     let (rows, columns) = (plan.rows(), plan.columns());
     let name = object.name();
-    let target = |name: String, dtype, shape, what| Target { name, dtype, shape, object, tensor, what };
+    let target =
+        |name: String, dtype, shape, what| Target { name, dtype, shape, object, tensor, payload, what };
     match plan.format() {
         Format::Nvfp4 if arguments.words => vec![
             target(format!("{name}_packed"), Dtype::U8, vec![rows, columns / 2], What::Codes),
@@ -148,71 +159,84 @@ impl Target<'_> {
 
     /// Writes the tensor at its place, block by block.
     fn write(&self, out: &OutputFile, offset: u64, done: impl Fn(u64) + Sync) -> Outcome<()> {
-        if self.what == What::Divisor {
-            let first = self.block(0, 1)?;
-            return out.write_at(&first, offset);
-        }
-        let row_bytes = self.bytes()? / self.tensor.plan().rows();
-        row_blocks(self.tensor.plan()).try_for_each(|(begin, count)| {
-            progress::check()?;
-            let bytes = self.block(begin, count)?;
-            done(bytes.len() as u64);
-            out.write_at(&bytes, offset + begin * row_bytes)
-        })
-    }
-
-    /// The little-endian bytes of some rows.
-    fn block(&self, begin: u64, count: u64) -> Outcome<Vec<u8>> {
-        self.words(begin, count).map_err(|error| {
-            let name = self.object.name();
-            Failure::refused(format!("object {name:?}: {error}; write the artifact again from its source"))
-        })
-    }
-
-    fn words(&self, begin: u64, count: u64) -> Result<Vec<u8>, Error> {
-        let view = self.tensor.rows(begin, count)?;
-        let plan = view.plan();
-        let (groups, columns) = (plan.logical_groups() as usize, plan.columns() as usize);
-        let rows = count as usize;
+        let plan = self.tensor.plan();
         match (self.what, plan.format()) {
-            (What::Values, Format::Bf16) => decoded::<bf16>(&view),
-            (What::Values, Format::Fp32) => decoded::<f32>(&view),
-            (What::Values, Format::I32) => {
-                let mut words = vec![0; rows * columns];
-                view.unpack(WordsMut::I32(&mut words))?;
-                Ok(to_little_endian(&words))
+            (What::Divisor, _) => {
+                let divisor = plan.divisor();
+                out.write_at(self.part(divisor.offset, divisor.bytes), offset)
             }
-            (What::Values, _) => match self.dtype {
-                Dtype::BF16 => decoded::<bf16>(&view),
-                Dtype::F16 => decoded::<f16>(&view),
-                _ => decoded::<f32>(&view),
-            },
-            (what, Format::Nvfp4) => {
-                let (mut codes, mut scales) = (vec![0; rows * columns / 2], vec![0; rows * groups]);
-                let mut divisor = 0;
-                let words = WordsMut::Nvfp4 { codes: &mut codes, scales: &mut scales, divisor: &mut divisor };
-                view.unpack(words)?;
-                Ok(match what {
-                    What::Codes => codes,
-                    What::Scales => scales,
-                    _ => divisor.to_le_bytes().into(),
-                })
+            (What::Values, Format::Bf16 | Format::Fp32 | Format::I32) | (What::Codes, _) => {
+                self.copy(plan.codes(), out, offset, done)
             }
-            (what, _) => {
-                let (mut codes, mut scales) = (vec![0; rows * columns], vec![0; rows]);
-                view.unpack(WordsMut::Fp8Row { codes: &mut codes, scales: &mut scales })?;
-                Ok(if what == What::Codes { codes } else { to_little_endian(&scales) })
-            }
+            (What::Scales, Format::Nvfp4) => self.block_scales(out, offset, done),
+            (What::Scales, _) => self.copy(plan.scales(), out, offset, done),
+            (What::Values, _) => self.values(out, offset, done),
         }
     }
-}
 
-fn decoded<T: Pod>(view: &Tensor<'_>) -> Result<Vec<u8>, Error>
-where
-    for<'o> Output<'o>: From<&'o mut [T]>,
-{
-    let columns = view.plan().columns() as usize;
-    let mut values = vec![T::zeroed(); view.count() as usize * columns];
-    view.decode(&mut values[..], columns)?;
-    Ok(to_little_endian(&values))
+    /// Writes a plane whose bytes are those of the new file.
+    fn copy(&self, plane: Plane, out: &OutputFile, offset: u64, done: impl Fn(u64) + Sync) -> Outcome<()> {
+        self.part(plane.offset, plane.bytes).par_chunks(STEP).enumerate().try_for_each(|(index, piece)| {
+            progress::check()?;
+            done(piece.len() as u64);
+            out.write_at(piece, offset + (index * STEP) as u64)
+        })
+    }
+
+    fn part(&self, offset: u64, bytes: u64) -> &[u8] {
+        &self.payload[offset as usize..][..bytes as usize]
+    }
+
+    /// Writes NVFP4's scales in their natural order.
+    fn block_scales(&self, out: &OutputFile, offset: u64, done: impl Fn(u64) + Sync) -> Outcome<()> {
+        let plan = self.tensor.plan();
+        row_blocks(plan).try_for_each(|(begin, count)| {
+            progress::check()?;
+            let mut codes = vec![0; (count * plan.codes().row_bytes) as usize];
+            let mut scales = vec![0; (count * plan.logical_groups()) as usize];
+            let mut divisor = 0;
+            let words = WordsMut::Nvfp4 { codes: &mut codes, scales: &mut scales, divisor: &mut divisor };
+            self.tensor
+                .rows(begin, count)
+                .and_then(|rows| rows.unpack(words))
+                .map_err(|error| self.failure(error))?;
+            done(scales.len() as u64);
+            out.write_at(&scales, offset + begin * plan.logical_groups())
+        })
+    }
+
+    /// Writes decoded values.
+    fn values(&self, out: &OutputFile, offset: u64, done: impl Fn(u64) + Sync) -> Outcome<()> {
+        let plan = self.tensor.plan();
+        parallel_blocks(plan).try_for_each(|block| {
+            progress::check()?;
+            let bytes = match self.dtype {
+                Dtype::BF16 => self.decoded::<bf16>(block),
+                Dtype::F16 => self.decoded::<f16>(block),
+                _ => self.decoded::<f32>(block),
+            };
+            let bytes = bytes.map_err(|error| self.failure(error))?;
+            done(bytes.len() as u64);
+            let elements = block.rows * block.columns;
+            let first = block.row * plan.columns() + block.column;
+            out.write_at(&bytes, offset + first * (bytes.len() as u64 / elements))
+        })
+    }
+
+    /// The little-endian bytes of a block's values.
+    fn decoded<T: Pod>(&self, block: Block) -> Result<Vec<u8>, Error>
+    where
+        for<'o> Output<'o>: From<&'o mut [T]>,
+    {
+        let columns = block.columns as usize;
+        let mut values = vec![T::zeroed(); block.rows as usize * columns];
+        let rows = self.tensor.rows(block.row, block.rows)?;
+        rows.decode_columns(block.column, block.columns, &mut values[..], columns)?;
+        Ok(to_little_endian(&values))
+    }
+
+    fn failure(&self, error: Error) -> Failure {
+        let name = self.object.name();
+        Failure::refused(format!("object {name:?}: {error}; write the artifact again from its source"))
+    }
 }

@@ -4,12 +4,16 @@ mod assign;
 mod bundled;
 mod golden;
 mod import;
+mod memory;
 mod page;
 mod recipe;
+mod refused;
 mod robust;
 mod shards;
 mod support;
 mod unpack;
+mod wide;
+mod writing;
 
 // These files of the tool have tests of their own.
 #[path = "../../examples/ninfer/failure.rs"]

@@ -1,7 +1,9 @@
 //! Running the tool, and checkpoints for it.
 
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
@@ -89,4 +91,38 @@ pub fn checkpoint(path: &str, tensors: &[(&str, Dtype, &[usize], &[u8])]) {
 /// The bytes of float values.
 pub fn f32_bytes(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// Writes a checkpoint of F32 matrices, piece by piece, of uneven values. `columns` is a multiple of 1024.
+pub fn generate(path: &str, tensors: usize, rows: usize, columns: usize) {
+    const PIECE: usize = 1024;
+    let tensor_bytes = rows * columns * 4;
+    let entries: Vec<_> = (0..tensors)
+        .map(|index| {
+            let (begin, end) = (index * tensor_bytes, (index + 1) * tensor_bytes);
+            format!(r#""layer.{index:03}.weight":{{"dtype":"F32","shape":[{rows},{columns}],"data_offsets":[{begin},{end}]}}"#)
+        })
+        .collect();
+    let mut header = format!("{{{}}}", entries.join(","));
+    header += &" ".repeat(header.len().next_multiple_of(8) - header.len());
+    let mut file = BufWriter::new(File::create(path).unwrap());
+    file.write_all(&(header.len() as u64).to_le_bytes()).unwrap();
+    file.write_all(header.as_bytes()).unwrap();
+    let mut state = 0x2545_f491_4f6c_dd1du64;
+    let mut piece = [0u8; PIECE * 4];
+    for _ in 0..tensors * rows * columns / PIECE {
+        for word in piece.as_chunks_mut::<4>().0 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            *word = ((state >> 40) as f32 / (1u64 << 23) as f32 - 1.0).to_le_bytes();
+        }
+        file.write_all(&piece).unwrap();
+    }
+    file.flush().unwrap();
+}
+
+/// Starts the tool, its output in pipes.
+pub fn start(arguments: &[&str]) -> Child {
+    tool(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the tool starts")
 }

@@ -1,0 +1,66 @@
+//! How much anonymous memory the tool takes (RssAnon); the mapped input and output are the system's to drop.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use crate::support::{folder, generate, path, start, succeed};
+
+/// Runs the tool to its end; gives the largest RssAnon seen, in KiB.
+fn peak(arguments: &[&str]) -> u64 {
+    let mut child = start(arguments);
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    while child.try_wait().unwrap().is_none() {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0");
+        peak = peak.max(line.split_whitespace().next().unwrap().parse().unwrap());
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    assert!(child.wait().unwrap().success());
+    peak
+}
+
+/// 64 MiB, plus the largest block of rows: 256 KiB of F32 here.
+const MOST_KIB: u64 = 64 * 1024 + 256;
+
+fn assert_small(what: &str, kib: u64) {
+    assert!(kib > 0, "{what}: nothing was seen");
+    assert!(kib < MOST_KIB, "{what}: RssAnon reached {kib} KiB");
+    eprintln!("peak RssAnon, {what}: {kib} KiB");
+}
+
+fn pack(folder: &TempDir, tensors: usize, rows: usize, columns: usize) -> (String, u64) {
+    let (input, out) = (path(folder, "in.safetensors"), path(folder, "out.ninfer"));
+    generate(&input, tensors, rows, columns);
+    let peak = peak(&["pack", &input, "-o", &out, "-q"]);
+    succeed(&["verify", &out, "-q"]);
+    (out, peak)
+}
+
+#[test]
+fn memory_stays_small() {
+    assert_small("packing 200 MiB", pack(&folder(), 4, 12_800, 1024).1);
+}
+
+#[test]
+fn one_long_row_takes_no_more() {
+    let folder = folder();
+    let (out, packing) = pack(&folder, 1, 1, 50 << 20); // 200 MiB
+    assert_small("packing one row of 200 MiB", packing);
+    let back = path(&folder, "back.safetensors");
+    assert_small("unpacking it", peak(&["unpack", &out, "-o", &back, "-q"]));
+    assert_small("decoding it", peak(&["bench", &out]));
+}
+
+#[test]
+#[ignore = "writes 3 GB; run with --ignored, in release"]
+fn memory_stays_small_on_three_gigabytes() {
+    assert_small("packing 3 GB", pack(&folder(), 12, 64_000, 1024).1);
+}
+
+#[test]
+#[ignore = "writes 2 GB; run with --ignored, in release"]
+fn one_row_of_two_gigabytes_takes_no_more() {
+    assert_small("packing one row of 2 GB", pack(&folder(), 1, 1, 512 << 20).1);
+}

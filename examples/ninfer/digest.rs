@@ -19,10 +19,9 @@ pub struct Following {
 }
 
 impl Following {
-    /// Goes on to `end`, and asks for as many bytes behind it as there were now.
+    /// Goes on to `end`.
     pub fn advance(&mut self, file: &Mapped, end: usize) -> Outcome<()> {
         let begin = self.done.min(end);
-        file.read_ahead(end..end.saturating_add(end - begin));
         for piece in file[begin..end].chunks(STEP) {
             progress::check()?;
             self.hash.update(piece);

@@ -1,7 +1,7 @@
 //! Files mapped to be read.
 
 use std::fs::{self, File, FileType};
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -42,15 +42,6 @@ impl Mapped {
     /// The last part of the path.
     pub fn file_name(&self) -> String {
         file_name(&self.path)
-    }
-
-    /// Asks the system to read a range ahead; the part of it that is past the end is left out.
-    pub fn read_ahead(&self, range: Range<usize>) {
-        let end = range.end.min(self.map.len());
-        if range.start < end {
-            // Only a hint: the bytes come without it too.
-            let _ = self.map.advise_range(memmap2::Advice::WillNeed, range.start, end - range.start);
-        }
     }
 
     /// Reads the file as an artifact.

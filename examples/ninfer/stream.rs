@@ -1,5 +1,5 @@
-//! The order of the work: the sources' files from front to back, so that each byte is read from the disk once,
-//! for its digest and for the conversion. It is the same for any number of threads.
+//! The order of the work: the sources' files from front to back, so that what is read for a digest is still in
+//! memory for the conversion, however large the checkpoint. It is the same for any number of threads.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
 //! Inputs that cannot be read: each is refused with one line that names the place, the numbers and the remedy.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
@@ -137,7 +137,9 @@ fn only_regular_files_are_read() {
     assert!(Command::new("mkfifo").args([&fifo, &index]).status().unwrap().success());
     let _listener = UnixListener::bind(&socket).unwrap();
     let (other, inside) = (path(&folder, "other"), folder.path().to_str().unwrap());
-    // Opened, a FIFO without a writer would wait for ever, and this test with it.
+    // Without a writer a tool that opens a FIFO would wait for ever, and this test with it.
+    let writer = |path: &str| File::options().read(true).write(true).open(path).unwrap();
+    let _writers = [writer(&fifo), writer(&index)];
     for (file, what) in
         [(fifo.as_str(), "a FIFO"), (&socket, "a socket"), ("/dev/zero", "a device"), (inside, "a folder")]
     {

@@ -122,13 +122,13 @@ Examples:
   ninfer pack folder -o model.ninfer --skip '*.rotary_emb.*' --assign '*.position_ids=I32'
   ninfer pack folder -o model.ninfer --recipe recipe.toml --resource tokenizer=tokenizer.json
 
-Inputs must not change while the tool runs.
+Inputs are regular files, and must not change while the tool runs.
 
-The report is written beside the artifact, as OUT.report.json. Both appear when they are complete;
-before, they have no name, so that even SIGKILL leaves nothing behind. Where a file system cannot do
-that (no O_TMPFILE), and for the moment in which an older output is replaced, a temporary name is
-used: SIGINT, SIGTERM and SIGHUP remove it, SIGKILL cannot. An output that is an input, or that is
-no regular file, is refused.";
+The report is written beside the artifact, as OUT.report.json. Both appear when they are complete
+and on the disk; before, they have no name, so that even SIGKILL leaves nothing behind. Where a file
+system cannot do that (no O_TMPFILE), and for the moment in which an older output is replaced, a
+temporary name is used: SIGINT, SIGTERM and SIGHUP remove it, SIGKILL cannot. An output that is an
+input, or that is no regular file, is refused.";
 
 /// List the objects of an artifact and its totals by format; no payload is read
 #[derive(Debug, Args)]

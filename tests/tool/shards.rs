@@ -3,6 +3,7 @@
 use std::fs;
 
 use safetensors::Dtype;
+use sha2::{Digest, Sha256};
 
 use crate::support::{call, checkpoint, fail, folder, path, succeed};
 
@@ -108,4 +109,60 @@ fn what_is_no_checkpoint_is_refused() {
         let message = fail(1, &[subcommand, &input]);
         assert!(message.contains("in.safetensors: the file has 10 bytes"), "{message}");
     }
+}
+
+#[test]
+fn many_shards_are_read_in_turn() {
+    let folder = folder();
+    let values = |seed: u32, rows: usize| -> Vec<u8> {
+        (0..rows as u32 * 512).flat_map(|index| ((index * (seed + 7)) as f32).sin().to_le_bytes()).collect()
+    };
+    // Six files of uneven length; the last tensor of each is left out, and one file has no other.
+    let names: Vec<String> = (0..6).map(|index| format!("t{index}.weight")).collect();
+    let tensors: Vec<_> = (0..6).map(|index| values(index, 100 + 150 * index as usize)).collect();
+    let left_out = values(9, 33);
+    let shards = folder.path().join("shards");
+    fs::create_dir(&shards).unwrap();
+    for (index, (name, bytes)) in names.iter().zip(&tensors).enumerate() {
+        let skipped = format!("z{index}.skip");
+        let own: (&str, _, &[usize], &[u8]) = (name, Dtype::F32, &[bytes.len() / 2048, 512], bytes);
+        let other: (&str, _, &[usize], &[u8]) = (&skipped, Dtype::F32, &[33, 512], &left_out);
+        let file = shards.join(format!("{index}.safetensors"));
+        let both = [own, other];
+        checkpoint(file.to_str().unwrap(), if index == 3 { &both[1..] } else { &both });
+    }
+    let recipe = path(&folder, "r.toml");
+    fs::write(
+        &recipe,
+        "[[rule]]\nmatch = '*.skip'\nskip = true\n[[stack]]\nname = 's'\nsources = ['t5.weight', 't0.weight']\n",
+    )
+    .unwrap();
+    let pack = |input: &str, threads: &str| {
+        let out = path(&folder, "out.ninfer");
+        let ids = ["--model-id", "m", "--weights-id", "w", "-q", "--recipe", &recipe, "--threads", threads];
+        succeed(&[&["pack", input, "-o", &out][..], &ids].concat());
+        let report = fs::read_to_string(format!("{out}.report.json")).unwrap();
+        (fs::read(out).unwrap(), serde_json::from_str::<serde_json::Value>(&report).unwrap())
+    };
+    let folder_of_shards = shards.to_str().unwrap();
+    let one = pack(folder_of_shards, "1");
+    assert!(one == pack(folder_of_shards, "3"), "threads make a difference");
+    for (index, source) in one.1["sources"].as_array().unwrap().iter().enumerate() {
+        let bytes = fs::read(shards.join(format!("{index}.safetensors"))).unwrap();
+        let digest: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(source["sha256"], digest, "{index}");
+    }
+
+    let whole = path(&folder, "whole.safetensors");
+    let all: Vec<(&str, _, [usize; 2], &[u8])> = (0..6)
+        .filter(|&index| index != 3)
+        .map(|index| (&*names[index], Dtype::F32, [tensors[index].len() / 2048, 512], &tensors[index][..]))
+        .chain([("z.skip", Dtype::F32, [33, 512], &left_out[..])])
+        .collect();
+    let all: Vec<(&str, _, &[usize], &[u8])> =
+        all.iter().map(|(name, dtype, shape, bytes)| (*name, *dtype, &shape[..], *bytes)).collect();
+    checkpoint(&whole, &all);
+    let whole = pack(&whole, "2");
+    assert!(one.0 == whole.0, "shards make a difference");
+    assert_eq!(one.1["objects"], whole.1["objects"]);
 }

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 packages=(
     gcc g++ libc6-dev binutils                  # C and C++, and the proofs of the archive
     clang-19 libclang-rt-19-dev lld-19          # a second compiler, sanitizers, a second linker
-    valgrind
+    valgrind strace
     cmake make pkg-config nlohmann-json3-dev    # the installed library and an engine that uses it
     python3 python3-venv                        # its Python client
     chromium                                    # the tool's report page, headless

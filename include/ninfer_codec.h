@@ -492,7 +492,7 @@ uint32_t ninfer_codec_abi_version(void);
 
 // Returns the name of the code path that runs on this processor: static, NUL-terminated, never NULL.
 //
-// "portable", "avx2" or "avx512". All give the same bytes.
+// "portable", "avx2", "avx512" or "neon". All give the same bytes.
 const char *ninfer_codec_backend_name(void);
 
 // Finds the id of the format whose canonical name is exactly `name[0 .. name_len]`; no NUL is looked for.

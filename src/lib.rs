@@ -89,7 +89,7 @@ mod validate;
 mod value;
 mod words;
 
-/// Returns the name of the backend that runs: `portable`, `avx2` or `avx512`.
+/// Returns the name of the backend that runs: `portable`, `avx2`, `avx512` or `neon`.
 ///
 /// The choice is made once, by what the processor has; building with `--cfg ninfer_codec_force_portable`
 /// forces `portable`.

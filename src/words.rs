@@ -116,7 +116,10 @@ impl TensorMut<'_> {
         let mut row = self.begin;
         while row < self.end {
             let done: usize = match backend {
-                #[cfg(target_arch = "x86_64")]
+                #[cfg(any(
+                    target_arch = "x86_64",
+                    all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")
+                ))]
                 Some(backend) => self.pack_grouped_rows(backend, row, codes, scales),
                 _ => 0,
             };
@@ -138,7 +141,10 @@ impl TensorMut<'_> {
     }
 
     /// Packs rows from `row` on with a backend, and returns how many it has done.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(
+        target_arch = "x86_64",
+        all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")
+    ))]
     pub(crate) fn pack_grouped_rows(
         &mut self,
         backend: Backend,

@@ -14,6 +14,9 @@ pub(crate) enum Backend {
     /// x86-64 with AVX-512 F, BW, DQ, VL and VBMI.
     #[cfg(target_arch = "x86_64")]
     Avx512 = 3,
+    /// AArch64 with NEON, where every processor of the target has it.
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+    Neon = 4,
 }
 
 impl Backend {
@@ -24,6 +27,8 @@ impl Backend {
         Self::Avx2,
         #[cfg(target_arch = "x86_64")]
         Self::Avx512,
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+        Self::Neon,
     ];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -33,6 +38,8 @@ impl Backend {
             Self::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => "avx512",
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+            Self::Neon => "neon",
         }
     }
 
@@ -44,6 +51,8 @@ impl Backend {
             Self::Avx2 => x86::features().avx2,
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => x86::features().avx512,
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+            Self::Neon => true,
         }
     }
 }
@@ -64,7 +73,7 @@ pub(crate) fn active() -> Backend {
 }
 
 #[cold]
-fn detect() -> Backend {
+pub(super) fn detect() -> Backend {
     let mut best = Backend::Portable;
     if !cfg!(ninfer_codec_force_portable) {
         for &backend in Backend::ALL {

@@ -1,16 +1,16 @@
 //! The canonical quantizer under every float mode a caller may have set, and that mode left as it was.
 //!
 //! What each operation does about the mode: the integer encoder has no float operation; the vector backends and
-//! the portable one on x86-64 run under the default mode and set the caller's again, exception flags included;
+//! the portable one beside them run under the default mode and set the caller's again, exception flags included;
 //! the portable one on other targets asks for the mode and declines in any but the default one.
 
-use core::arch::asm;
 use core::cell::Cell;
 use std::vec;
 use std::vec::Vec;
 
 use super::Backend;
 use super::encode_tests::{FORMATS, Random, backends};
+use super::host_mode::{CHANGES, DEFAULT, ROUNDINGS, all_modes, modes, run_in};
 use crate::error::Error;
 use crate::format::Format;
 use crate::layout::{Layout, Plan};
@@ -35,36 +35,10 @@ pub(super) fn planted() -> Planted {
     PLANTED.get()
 }
 
-const MASKED: u32 = 0x1f80;
-const ROUNDINGS: [u32; 4] = [0x0000, 0x2000, 0x4000, 0x6000];
-const FLUSH_TO_ZERO: u32 = 0x8000;
-const DENORMALS_ARE_ZERO: u32 = 0x0040;
-
-/// All 4 x 2 x 2 modes; the first is the default one.
-fn modes() -> impl Iterator<Item = u32> {
-    let flushes = [0, FLUSH_TO_ZERO, DENORMALS_ARE_ZERO, FLUSH_TO_ZERO | DENORMALS_ARE_ZERO];
-    ROUNDINGS.into_iter().flat_map(move |rounding| flushes.map(|flush| MASKED | rounding | flush))
-}
-
-fn read() -> u32 {
-    let mut word = 0u32;
-    // SAFETY: STMXCSR stores 4 bytes.
-    unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut word, options(nostack, preserves_flags)) };
-    word
-}
-
 /// Runs in a mode, and checks that the mode and the flags are still those when it returns.
-fn in_mode<R>(mode: u32, run: impl FnOnce() -> R) -> R {
-    let before = read();
-    let write = |word: u32| {
-        // SAFETY: LDMXCSR loads 4 bytes; no reserved bit is set in any mode used here.
-        unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const word, options(nostack, preserves_flags)) };
-    };
-    write(mode);
-    let result = run();
-    let after = read();
-    write(before);
-    assert_eq!(after, mode, "the caller's mode or flags have changed");
+fn in_mode<R>(mode: u64, run: impl FnOnce() -> R) -> R {
+    let (result, [before, after]) = run_in(mode, run);
+    assert_eq!(after, before, "the caller's mode or flags have changed");
     result
 }
 
@@ -128,7 +102,7 @@ fn results_and_mode_are_the_same_in_every_mode() {
         let expected = quantize(None, format, &values);
         assert_eq!(expected.0, Ok(()));
         for backend in all_ways() {
-            for mode in modes() {
+            for mode in all_modes() {
                 let actual = in_mode(mode, || quantize(backend, format, &values));
                 assert!(actual == expected, "{backend:?} {format:?} in mode {mode:#x}");
             }
@@ -160,7 +134,7 @@ fn flags_and_masks_are_kept() {
     let values = sensitive(Format::Q4G64F16S, ROWS * COLUMNS);
     let expected = quantize(None, Format::Q4G64F16S, &values);
     for backend in all_ways() {
-        for word in [MASKED | 0x3f, MASKED | 0x01, MASKED | 0x20, 0x0000, 0x1e80] {
+        for word in CHANGES.map(|change| DEFAULT ^ change) {
             let actual = in_mode(word, || quantize(backend, Format::Q4G64F16S, &values));
             assert!(actual == expected, "{backend:?} with {word:#x}");
         }
@@ -170,14 +144,9 @@ fn flags_and_masks_are_kept() {
 #[test]
 fn the_question_for_the_mode_knows_all_modes() {
     for mode in modes() {
-        let word = read();
         // The question itself raises flags.
-        // SAFETY: as in `in_mode`.
-        unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const mode, options(nostack, preserves_flags)) };
-        let is_default = super::portable_quantize::is_default_float_mode();
-        // SAFETY: as in `in_mode`.
-        unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const word, options(nostack, preserves_flags)) };
-        assert_eq!(is_default, mode == MASKED, "mode {mode:#x}");
+        let (is_default, _) = run_in(mode, super::portable_quantize::is_default_float_mode);
+        assert_eq!(is_default, mode == DEFAULT, "mode {mode:#x}");
     }
 }
 
@@ -189,7 +158,7 @@ fn a_planted_multiplication_is_seen_in_every_mode() {
         let values = sensitive(Format::W8G32F16S, ROWS * COLUMNS);
         let expected = quantize(backend, Format::W8G32F16S, &values);
         for mode in modes().skip(1) {
-            let actual = unchecked_in_mode(mode, || quantize(backend, Format::W8G32F16S, &values));
+            let actual = run_in(mode, || quantize(backend, Format::W8G32F16S, &values)).0;
             assert!(actual != expected, "{backend:?}: not seen in mode {mode:#x}");
         }
     }
@@ -205,22 +174,10 @@ fn a_missing_guard_is_seen() {
             let values = sensitive(format, ROWS * COLUMNS);
             let expected = quantize(backend.into(), format, &values);
             for rounding in ROUNDINGS.into_iter().skip(1) {
-                let actual =
-                    unchecked_in_mode(MASKED | rounding, || quantize(backend.into(), format, &values));
+                let actual = run_in(DEFAULT | rounding, || quantize(backend.into(), format, &values)).0;
                 assert!(actual != expected, "{backend:?} {format:?}: not seen in rounding {rounding:#x}");
             }
         }
     }
     PLANTED.set(Planted::Nothing);
-}
-
-/// As [`in_mode`], where float operations of the test's own raise flags.
-fn unchecked_in_mode<R>(mode: u32, run: impl FnOnce() -> R) -> R {
-    let before = read();
-    // SAFETY: as in `in_mode`.
-    unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const mode, options(nostack, preserves_flags)) };
-    let result = run();
-    // SAFETY: as in `in_mode`.
-    unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const before, options(nostack, preserves_flags)) };
-    result
 }

@@ -263,6 +263,14 @@ fn detection_agrees_with_std() {
     assert_eq!(Backend::Avx512.is_available(), avx512);
 }
 
+/// A processor with NEON has it in all programs of such a target, so it is in this one.
+#[test]
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+fn detection_agrees_with_std() {
+    assert!(std::arch::is_aarch64_feature_detected!("neon"));
+    assert!(Backend::ALL.iter().any(|backend| backend.name() == "neon" && backend.is_available()));
+}
+
 #[test]
 fn named_lengths_and_rows() {
     let mut random = Random(2);

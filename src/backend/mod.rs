@@ -5,13 +5,36 @@
 //! of its output and nothing else. Quantize and pack return how many rows they completed, and leave the first that
 //! they did not, which may hold a fault, to the portable code. No result depends on the host's float mode.
 
-mod detect;
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
 #[allow(unsafe_code)]
+mod aarch64;
+mod detect;
+#[cfg(all(
+    test,
+    any(
+        target_arch = "x86_64",
+        all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")
+    )
+))]
 mod encode_mode_tests;
 #[cfg(test)]
 #[allow(unsafe_code)]
 mod encode_tests;
+#[cfg(all(
+    test,
+    any(
+        target_arch = "x86_64",
+        all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")
+    )
+))]
+#[allow(unsafe_code)]
+mod host_mode;
+/// The vector kernels of a target that has none.
+#[cfg(not(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")
+)))]
+mod no_vectors;
 pub(crate) mod nvfp4_tables;
 #[cfg(test)]
 mod pack_tests;
@@ -34,10 +57,18 @@ pub(crate) use portable::decode_nvfp4_by_group;
 pub(crate) use scan::Scan;
 pub(crate) use stores::Stores;
 
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+use aarch64 as vector;
+#[cfg(not(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")
+)))]
+use no_vectors as vector;
 #[cfg(target_arch = "x86_64")]
-use x86_64::decode::{self as simd, Simd};
+use x86_64 as vector;
 
 use self::nvfp4_tables::Tables;
+use self::vector::decode::{self as simd, Simd};
 use crate::format::{Format, binary16, direct};
 use crate::layout::blockscale;
 use crate::value::Source;
@@ -51,20 +82,9 @@ pub(crate) trait Narrow: Lanes {
 }
 
 /// What vectors ask of an output type.
-#[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::Lanes;
-
-/// What vectors ask of an output type: nothing here.
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) trait Lanes {}
-#[cfg(not(target_arch = "x86_64"))]
-impl<T> Lanes for T {}
-
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) use nvfp4_tables::TableWord as NarrowWord;
+pub(crate) use vector::Lanes;
 /// A word that NVFP4 decodes to.
-#[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::decode::Nvfp4Word as NarrowWord;
+pub(crate) use vector::decode::Nvfp4Word as NarrowWord;
 
 /// To binary32: as it is.
 pub(crate) struct ToF32;
@@ -141,15 +161,18 @@ impl<'a> Nvfp4Rows<'a> {
 }
 
 /// The vector backend that runs, if it is one.
-#[cfg(target_arch = "x86_64")]
 #[inline]
 fn vectors() -> Option<Simd> {
     #[cfg(test)]
     tests::count_call();
     match active() {
         Backend::Portable => None,
+        #[cfg(target_arch = "x86_64")]
         Backend::Avx2 => Some(Simd::Avx2),
+        #[cfg(target_arch = "x86_64")]
         Backend::Avx512 => Some(Simd::Avx512),
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+        Backend::Neon => Some(Simd::Neon),
     }
 }
 
@@ -161,21 +184,17 @@ pub(crate) fn decode_grouped<N: Narrow>(
     out: &mut [N::Word],
     stores: &Stores,
 ) {
-    #[cfg(target_arch = "x86_64")]
     if let Some(vectors) = vectors() {
         return simd::decode_grouped::<N>(vectors, format, row, out, stores);
     }
-    let _ = stores;
     portable::decode_grouped_row::<N>(format, row, out);
 }
 
 /// Decodes FP8 codes, as many as `out` has words, under legal row scales.
 pub(crate) fn decode_fp8<N: Narrow>(rows: &Fp8Rows<'_>, out: &mut [N::Word], stores: &Stores) {
-    #[cfg(target_arch = "x86_64")]
     if let Some(vectors) = vectors() {
         return simd::decode_fp8::<N>(vectors, rows, out, stores);
     }
-    let _ = stores;
     let codes = rows.codes.chunks(rows.columns.max(1)).zip(out.chunks_mut(rows.columns.max(1)));
     for ((codes, out), scale) in codes.zip(rows.scales.as_chunks().0) {
         portable::decode_fp8_row::<N>(codes, u16::from_le_bytes(*scale), out);
@@ -197,29 +216,24 @@ pub(crate) fn decode_nvfp4<W: NarrowWord>(
     out: &mut [W],
     stores: &Stores,
 ) {
-    #[cfg(target_arch = "x86_64")]
     if let Some(vectors) = vectors() {
         return simd::decode_nvfp4(vectors, rows, tables, out, stores);
     }
-    let _ = stores;
     portable::decode_nvfp4(rows, tables, out);
 }
 
 /// Widens little-endian BF16 words to binary32 words, as many as `out` has.
 pub(crate) fn widen_bf16(source: &[u8], out: &mut [u32], stores: &Stores) {
-    #[cfg(target_arch = "x86_64")]
     if let Some(vectors) = vectors() {
         return simd::widen_bf16(vectors, source, out, stores);
     }
-    let _ = stores;
     portable::widen_bf16(source, out);
 }
 
 /// Says whether all words are what is looked for.
 pub(crate) fn scan(scan: Scan, bytes: &[u8]) -> bool {
-    #[cfg(target_arch = "x86_64")]
     if let Some(vectors) = vectors() {
-        return x86_64::scan::all(vectors, scan, bytes);
+        return vector::scan::all(vectors, scan, bytes);
     }
     scan::all(scan, bytes)
 }
@@ -266,11 +280,9 @@ le_words!(u8, u16, u32, i32);
 /// Unpacks the signed codes of groups of one of the four grouped formats, one a byte of `out`; any other format
 /// writes nothing. The last group may be cut short by the end of `out`; the planes hold all of it.
 pub(crate) fn unpack_codes(format: Format, row: &GroupedRow<'_>, out: &mut [u8], stores: &Stores) {
-    #[cfg(target_arch = "x86_64")]
     if let Some(vectors) = vectors() {
-        return x86_64::unpack::codes(vectors, format, row, out, stores);
+        return vector::unpack::codes(vectors, format, row, out, stores);
     }
-    let _ = stores;
     portable::unpack_codes(format, row, out);
 }
 
@@ -299,12 +311,17 @@ pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
     match backend {
         #[cfg(target_arch = "x86_64")]
         Backend::Avx2 | Backend::Avx512 => x86_64::quantize_rows(backend, job),
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+        Backend::Neon => aarch64::quantize_rows(job),
         _ => portable_quantize::quantize_rows(job),
     }
 }
 
 /// Natural words to pack into the planes of a grouped tensor.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")
+))]
 pub(crate) struct Pack<'a> {
     pub format: Format,
     /// `columns` codes a row.
@@ -325,10 +342,16 @@ pub(crate) struct Pack<'a> {
 ///
 /// It stops before a row with an illegal scale or code, or a code other than zero under a zero scale, or before any
 /// row if the backend declines. That row and those after it are unspecified then.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")
+))]
 pub(crate) fn pack_rows(backend: Backend, job: Pack<'_>) -> usize {
     match backend {
+        #[cfg(target_arch = "x86_64")]
         Backend::Avx2 | Backend::Avx512 => x86_64::pack_rows(backend, job),
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+        Backend::Neon => aarch64::pack_rows(job),
         Backend::Portable => 0,
     }
 }

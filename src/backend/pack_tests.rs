@@ -104,7 +104,10 @@ fn large_payloads() {
 }
 
 #[test]
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")
+))]
 fn vector_backends_pack_every_row() {
     let mut random = Random(23);
     for backend in backends().into_iter().filter(|&backend| backend != Backend::Portable) {

@@ -29,11 +29,22 @@ const SIGN: u32 = 1 << 31;
 
 /// Quantizes rows until one is at fault; see the contract in [`super::quantize_rows`].
 pub(crate) fn quantize_rows(job: Quantize<'_>) -> usize {
-    #[cfg(target_arch = "x86_64")]
-    let _mode = super::x86_64::DefaultMode::enter();
-    #[cfg(all(test, target_arch = "x86_64"))]
+    let _mode = super::vector::DefaultMode::enter();
+    #[cfg(all(
+        test,
+        any(
+            target_arch = "x86_64",
+            all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")
+        )
+    ))]
     let unasked = super::encode_mode_tests::planted() == super::encode_mode_tests::Planted::NoGuard;
-    #[cfg(not(all(test, target_arch = "x86_64")))]
+    #[cfg(not(all(
+        test,
+        any(
+            target_arch = "x86_64",
+            all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")
+        )
+    )))]
     let unasked = false;
     if !(SINGLE_ROUNDING && (unasked || is_default_float_mode())) {
         return 0;

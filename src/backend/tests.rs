@@ -11,6 +11,10 @@ use half::{bf16, f16};
 use super::{Backend, select};
 use crate::{Format, Output, Plan, Tensor, TensorMut, ValueType, Words, WordsMut};
 
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")
+))]
 mod float_modes;
 
 std::thread_local! {
@@ -61,6 +65,8 @@ impl Chooser<'_> {
                     };
                     assert_eq!(found, expected, "{}", backend.name());
                 }
+                #[cfg(target_arch = "aarch64")]
+                assert!(found && std::arch::is_aarch64_feature_detected!("neon"), "{}", backend.name());
                 if !found {
                     std::eprintln!("SKIPPED: this processor has no {}", backend.name());
                 }
@@ -231,6 +237,14 @@ fn decode(plan: Plan, payload: &[u8], value: ValueType, stride: u64, address: us
     let mut out = Placed::new(len * value.bytes(), address);
     Tensor::new(plan, payload).unwrap().decode(output(value, out.bytes_mut()), stride as usize).unwrap();
     out.into_bytes()
+}
+
+#[test]
+fn the_best_backend_is_chosen() {
+    let _chooser = Chooser::new();
+    let best = Backend::ALL.iter().rev().find(|backend| backend.is_available());
+    let chosen = super::detect::detect();
+    assert_eq!(Some(&chosen), if cfg!(ninfer_codec_force_portable) { Backend::ALL.first() } else { best });
 }
 
 #[test]

@@ -154,14 +154,14 @@ pub extern "C" fn ninfer_codec_abi_version() -> u32 {
 
 /// Returns the name of the code path that runs on this processor: static, NUL-terminated, never NULL.
 ///
-/// "portable", "avx2" or "avx512". All give the same bytes.
+/// "portable", "avx2", "avx512" or "neon". All give the same bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn ninfer_codec_backend_name() -> *const c_char {
     backend(crate::backend_name()).as_ptr()
 }
 
 fn backend(name: &str) -> &'static CStr {
-    let names = [c"avx2", c"avx512"];
+    let names = [c"avx2", c"avx512", c"neon"];
     names.into_iter().find(|known| known.to_bytes() == name.as_bytes()).unwrap_or(c"portable")
 }
 

@@ -1,50 +1,17 @@
 //! Results do not depend on the caller's float mode, and the mode is as it was afterwards.
 
-#![cfg(target_arch = "x86_64")]
-#![allow(unsafe_code)]
-
-use std::arch::asm;
 use std::vec::Vec;
 
 use super::{Chooser, Numbers, QUANTIZED, clean_payload, decode, outputs, payload};
+use crate::backend::host_mode::{FLAGS, all_modes, run_in};
 use crate::backend::{Backend, select};
 use crate::{Format, Tensor, ValueType};
 
-const FLUSH_TO_ZERO: u32 = 1 << 15;
-const DENORMALS_ARE_ZERO: u32 = 1 << 6;
-const ALL_MASKED: u32 = 0x1f80;
-const FLAGS: u32 = 0x3f;
-
-fn mxcsr() -> u32 {
-    let mut word = 0u32;
-    // SAFETY: STMXCSR stores 4 bytes at `word`.
-    unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut word, options(nostack, preserves_flags)) };
-    word
-}
-
-fn set_mxcsr(word: u32) {
-    // SAFETY: LDMXCSR loads 4 bytes from `word`, in which no reserved bit is set.
-    unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const word, options(nostack, preserves_flags)) };
-}
-
 /// Runs an operation in a float mode and looks whether the mode is left alone.
-fn in_mode<T>(mode: u32, operation: &dyn Fn() -> T) -> T {
-    let before = mxcsr();
-    set_mxcsr(mode);
-    let result = operation();
-    let after = mxcsr();
-    set_mxcsr(before);
-    assert_eq!(after & !FLAGS, mode & !FLAGS, "the mode was changed");
+fn in_mode<T>(mode: u64, operation: &dyn Fn() -> T) -> T {
+    let (result, [before, after]) = run_in(mode, operation);
+    assert_eq!(after & !FLAGS, before & !FLAGS, "the mode was changed");
     result
-}
-
-/// Four rounding modes, flush-to-zero, denormals-are-zero; all exceptions masked, or none.
-fn modes() -> impl Iterator<Item = u32> {
-    let flushes = [0, FLUSH_TO_ZERO, DENORMALS_ARE_ZERO, FLUSH_TO_ZERO | DENORMALS_ARE_ZERO];
-    let rounds = (0..4u32).map(|rounding| rounding << 13);
-    rounds
-        .flat_map(move |round| flushes.map(|flush| round | flush))
-        .flat_map(|mode| [ALL_MASKED | mode, mode])
 }
 
 fn all_backends(chooser: &Chooser<'_>) -> Vec<Backend> {
@@ -78,7 +45,7 @@ fn decoding() {
                     let expected = operation();
                     for backend in all_backends(&chooser) {
                         assert!(select(backend));
-                        for mode in modes() {
+                        for mode in all_modes() {
                             let what = (format.name(), value.name(), backend.name());
                             assert!(in_mode(mode, &operation) == expected, "{what:?} in mode {mode:04x}");
                         }
@@ -100,7 +67,7 @@ fn validation_and_refusal() {
         };
         for backend in all_backends(&chooser) {
             assert!(select(backend));
-            for mode in modes() {
+            for mode in all_modes() {
                 in_mode(mode, &|| assert_eq!(Tensor::new(plan, &clean).unwrap().validate(), Ok(())));
             }
         }
@@ -109,7 +76,7 @@ fn validation_and_refusal() {
         let tensor = Tensor::new(plan, &clean).unwrap();
         for backend in all_backends(&chooser) {
             assert!(select(backend));
-            for mode in modes() {
+            for mode in all_modes() {
                 let refused = in_mode(mode, &|| {
                     let mut out = std::vec![0.0f32; 128 * 192];
                     tensor.validate().is_err() && tensor.decode(&mut out[..], 192).is_err()

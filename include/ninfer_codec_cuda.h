@@ -3,7 +3,7 @@
  * Built by the engine's own nvcc from kernels/ (CMake target ninfer_codec_cuda); compute capability 8.0 or later.
  * The bytes are those of the host library, whatever the compiler flags.
  *
- * Every function checks its arguments first, in the order of the status numbers' list below as far as they apply,
+ * Every function checks its arguments first, in the order of the status numbers (but TOO_LARGE after the lengths),
  * and returns a status before any launch if one is at fault: nothing is written then. Otherwise it enqueues work on
  * `stream` (null is the default stream) for the current device and returns without waiting. It allocates nothing.
  * Functions may be called from any thread; one report must not be used by two operations at once.

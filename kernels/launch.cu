@@ -143,7 +143,12 @@ u32 check_values(const Rows& rows, u64 k, u64 stride, u64 elements, u64 width, u
     return NINFER_CODEC_STATUS_OK;
 }
 
-bool known_type(u32 type) { return type >= NINFER_CODEC_VALUE_F32 && type <= NINFER_CODEC_VALUE_U64; }
+u32 check_ids(u32 format, u32 type) {
+    host::Traits t;
+    if (!host::traits_of(format, &t)) return NINFER_CODEC_STATUS_UNKNOWN_FORMAT;
+    const bool known = type >= NINFER_CODEC_VALUE_F32 && type <= NINFER_CODEC_VALUE_U64;
+    return known ? NINFER_CODEC_STATUS_OK : NINFER_CODEC_STATUS_UNKNOWN_VALUE_TYPE;
+}
 u64 type_width(u32 type) { return type == type_f64 ? 8 : type == type_f32 ? 4 : 2; }
 bool grouped(u32 format) { return format >= q4 && format <= w8; }
 bool direct(u32 format) { return format <= i32; }
@@ -204,7 +209,7 @@ void check_rows(Queue& queue, const DecodeArgs& a) {
 
 u32 decode(u32 format, u64 n, u64 k, const void* payload, u64 payload_length, const Rows& rows, u32 out_type,
            void* out, u64 stride, u64 out_elements, ninfer_codec_cuda_report* report, cudaStream_t stream) {
-    if (!known_type(out_type)) return NINFER_CODEC_STATUS_UNKNOWN_VALUE_TYPE;
+    if (const u32 s = check_ids(format, out_type)) return s;
     Plan plan;
     if (const u32 s = check_tensor(format, n, k, payload_length, rows, &plan)) return s;
     const bool as_words = (format == bf16 && out_type == type_bf16) || (format == fp32 && out_type == type_f32);
@@ -332,7 +337,7 @@ uint32_t ninfer_codec_cuda_quantize(uint32_t format, uint64_t rows, uint64_t col
                                     uint64_t begin, uint64_t count, void* payload, uint64_t payload_length,
                                     ninfer_codec_cuda_report* report, cudaStream_t stream) {
     if (!source || !payload || !report) return NINFER_CODEC_STATUS_NULL_POINTER;
-    if (!known_type(source_type)) return NINFER_CODEC_STATUS_UNKNOWN_VALUE_TYPE;
+    if (const u32 s = check_ids(format, source_type)) return s;
     const Rows range{nullptr, begin, count};
     Plan plan;
     if (const u32 s = check_tensor(format, rows, columns, payload_length, range, &plan)) return s;

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "harness.h"
+#include "operations.h"
 
 namespace test {
 namespace {

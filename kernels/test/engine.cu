@@ -3,7 +3,7 @@
 #include <cuda_runtime.h>
 
 #include "../ninfer_codec.cuh"
-#include "harness.h"
+#include "library.h"
 
 namespace engine {
 
@@ -16,6 +16,10 @@ struct Args {
     unsigned short* scales;     // quantizer: one a logical group
     unsigned long long n, k;
 };
+
+// This thread's first item and its step to the next, in 64 bits.
+__device__ inline codec::u64 first() { return static_cast<codec::u64>(blockIdx.x) * blockDim.x + threadIdx.x; }
+__device__ inline codec::u64 step() { return static_cast<codec::u64>(gridDim.x) * blockDim.x; }
 
 __device__ inline codec::Chunk16 load(const unsigned char* p) { return *reinterpret_cast<const codec::Chunk16*>(p); }
 
@@ -30,7 +34,7 @@ template <class F> __device__ inline void grouped(const Args& a) {
     constexpr int values = F::code_bits == 8 ? 16 : 32;
     const codec::RowSplit<F> at{a.n, a.k};
     const codec::u64 chunks = at.k_pad() / values;
-    for (codec::u64 i = blockIdx.x * blockDim.x + threadIdx.x; i < a.n * chunks; i += gridDim.x * blockDim.x) {
+    for (codec::u64 i = first(); i < a.n * chunks; i += step()) {
         const codec::u64 row = i / chunks, column = i % chunks * values, group = column / F::group;
         const codec::u64 within = column % F::group;
         codec::u64 high = 0;
@@ -56,7 +60,7 @@ extern "C" __global__ void engine_nvfp4(Args a) {
     const codec::BlockScale at{a.n, a.k};
     codec::u32 divisor = 0;
     for (int b = 0; b < 4; ++b) divisor |= static_cast<codec::u32>(a.payload[at.divisor_offset() + b]) << (8 * b);
-    for (codec::u64 i = blockIdx.x * blockDim.x + threadIdx.x; i < a.n * a.k / 32; i += gridDim.x * blockDim.x) {
+    for (codec::u64 i = first(); i < a.n * a.k / 32; i += step()) {
         const codec::u64 row = i / (a.k / 32), column = i % (a.k / 32) * 32;
         codec::decode16_nvfp4(load(a.payload + at.code_at(row, column)), a.payload[at.scale_at(row, column / 16)],
                               a.payload[at.scale_at(row, column / 16 + 1)], codec::float_from_bits(divisor),
@@ -66,7 +70,7 @@ extern "C" __global__ void engine_nvfp4(Args a) {
 
 extern "C" __global__ void engine_fp8(Args a) {
     const codec::RowScale at{a.n, a.k};
-    for (codec::u64 i = blockIdx.x * blockDim.x + threadIdx.x; i < a.n * a.k / 16; i += gridDim.x * blockDim.x) {
+    for (codec::u64 i = first(); i < a.n * a.k / 16; i += step()) {
         const codec::u64 row = i / (a.k / 16), column = i % (a.k / 16) * 16;
         const unsigned char* s = a.payload + at.scale_at(row);
         codec::decode16_fp8(load(a.payload + at.code_at(row, column)),
@@ -76,10 +80,10 @@ extern "C" __global__ void engine_fp8(Args a) {
 
 template <class F> __device__ inline void quantize(const Args& a) {
     const codec::u64 groups = (a.k + F::group - 1) / F::group;
-    for (codec::u64 i = blockIdx.x * blockDim.x + threadIdx.x; i < a.n * groups; i += gridDim.x * blockDim.x) {
-        const codec::u64 first = i / groups * a.k + i % groups * F::group, left = a.k - i % groups * F::group;
-        const codec::Scale s = codec::quantize_group<F>(a.out + first, left < F::group ? static_cast<int>(left) : F::group,
-                                                        reinterpret_cast<signed char*>(a.codes) + first);
+    for (codec::u64 i = first(); i < a.n * groups; i += step()) {
+        const codec::u64 at = i / groups * a.k + i % groups * F::group, left = a.k - i % groups * F::group;
+        const codec::Scale s = codec::quantize_group<F>(a.out + at, left < F::group ? static_cast<int>(left) : F::group,
+                                                        reinterpret_cast<signed char*>(a.codes) + at);
         a.scales[i] = s.pick == codec::Pick::ok ? s.word : 0xffffu;
     }
 }
@@ -104,7 +108,9 @@ void decode(void (*kernel)(engine::Args), Shape s) {
     const Bytes payload = random_payload(s, s.format + 50);
     Buffer in(payload), out(s.n * s.k * 4);
     launch(kernel, {in.get(), reinterpret_cast<float*>(out.get()), nullptr, nullptr, s.n, s.k});
-    same(out.download(), expected_decode(s, payload, Rows::range(0, s.n), reference::F32), label(s) + " engine decode");
+    const Rows all = Rows::range(0, s.n);
+    same(out.download(), expected_decode(s, payload, all, reference::F32), label(s) + " engine decode");
+    library::decode(s, payload, all, reference::F32, s.k, {Outcome{}, out.download()});
 }
 
 void quantize(void (*kernel)(engine::Args), Shape s) {
@@ -118,6 +124,7 @@ void quantize(void (*kernel)(engine::Args), Shape s) {
     source[s.k + 1] = 0;
     Bytes payload(p.bytes, 0);
     reference::quantize(s, payload, 0, s.n, reference::F32, source, s.k);
+    library::quantize(s, reference::F32, source, s.k, 0, s.n, Bytes(p.bytes, 0xa5), {Outcome{}, payload});
     Bytes expected_codes(s.n * s.k), expected_scales(s.n * p.logical * 2);
     for (u64 row = 0; row < s.n; ++row) {
         for (u64 c = 0; c < s.k; ++c) {

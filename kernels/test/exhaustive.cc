@@ -1,6 +1,6 @@
 // Every scale and code table: all legal scales times all codes of each format, all words of the direct BF16, every
 // BF16 and binary16 source word, and the swizzle over all indices.
-#include "harness.h"
+#include "operations.h"
 
 namespace test {
 namespace {
@@ -143,6 +143,7 @@ void swizzle(u64 n, u64 k) {
             cuda(cudaDeviceSynchronize(), "swizzle");
             same(to.download(), plane, label(s) + " swizzled");
             same(back.download(), natural, label(s) + " unswizzled");
+            library::swizzle(n, k, back.download(), to.download());
             check(from.guards_hold() && to.guards_hold() && back.guards_hold(), label(s) + " swizzle guards");
         }
     }

@@ -1,4 +1,4 @@
-// Device buffers with guards, the launchers as functions from host bytes to host bytes, and counted checks.
+// Counted checks, device buffers with guards, comparison, and random inputs.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -160,7 +160,7 @@ inline bool same(const Outcome& got, const Outcome& expected, const std::string&
 }
 
 // ---------------------------------------------------------------------------------------------------------------
-// Operations on whole host buffers.
+// Rows, results, expectations and inputs.
 
 // The least multiple of 16 bytes of the narrowest type that holds a row.
 inline u64 up_to_chunk(u64 k) { return (k + 7) / 8 * 8; }
@@ -198,24 +198,6 @@ struct Placing {
     cudaStream_t stream = nullptr;
 };
 
-// Decodes into a buffer of exactly the needed length; between rows it stays 0xa5.
-inline Result device_decode(Shape s, const Bytes& payload, const Rows& rows, u32 type, Placing at = {}) {
-    const u64 stride = at.stride ? at.stride : s.k, width = reference::width_of(type);
-    const u64 elements = (rows.count - 1) * stride + s.k;
-    Buffer in(payload, at.payload_shift), out(elements * width, at.value_shift * width), list(rows.bytes());
-    Report report;
-    const u32 status =
-        rows.listed ? ninfer_codec_cuda_decode_list(s.format, s.n, s.k, in.get(), payload.size(),
-                                                    reinterpret_cast<const uint64_t*>(list.get()), rows.count, type,
-                                                    out.get(), stride, elements, report.get(), at.stream)
-                    : ninfer_codec_cuda_decode(s.format, s.n, s.k, in.get(), payload.size(), rows.begin, rows.count,
-                                               type, out.get(), stride, elements, report.get(), at.stream);
-    check(status == 0, label(s) + " decode: status " + std::to_string(status));
-    Result r{report.outcome(), out.download()};
-    check(out.guards_hold() && in.guards_hold(), label(s) + " decode: guards");
-    return r;
-}
-
 // What decode must give.
 inline Bytes expected_decode(Shape s, const Bytes& payload, const Rows& rows, u32 type, u64 stride = 0) {
     const reference::Places p = reference::places(s);
@@ -235,47 +217,6 @@ inline Bytes source_bytes(const std::vector<u64>& source, u32 type) {
     Bytes b(source.size() * width);
     for (u64 i = 0; i < source.size(); ++i) reference::put(b, i * width, width, source[i]);
     return b;
-}
-
-// Quantizes rows into a copy of `payload`.
-inline Result device_quantize(Shape s, u32 type, const std::vector<u64>& source, u64 begin, u64 count, const Bytes& payload,
-                       Placing at = {}) {
-    const u64 stride = at.stride ? at.stride : s.k, width = reference::width_of(type);
-    Buffer in(source_bytes(source, type), at.value_shift * width), out(payload, at.payload_shift);
-    Report report;
-    const u32 status = ninfer_codec_cuda_quantize(s.format, s.n, s.k, type, in.get(), stride, source.size(), begin,
-                                                  count, out.get(), payload.size(), report.get(), at.stream);
-    check(status == 0, label(s) + " quantize: status " + std::to_string(status));
-    Result r{report.outcome(), out.download()};
-    check(out.guards_hold() && in.guards_hold(), label(s) + " quantize: guards");
-    return r;
-}
-
-inline Outcome device_validate(Shape s, const Bytes& payload, u64 begin, u64 count, u64 shift = 0) {
-    Buffer in(payload, shift);
-    Report report;
-    const u32 status = ninfer_codec_cuda_validate(s.format, s.n, s.k, in.get(), payload.size(), begin, count,
-                                                  report.get(), nullptr);
-    check(status == 0, label(s) + " validate: status " + std::to_string(status));
-    return report.outcome();
-}
-
-inline Result device_gather(Shape s, const Bytes& payload, const Rows& rows, u64 shift = 0, u64 out_shift = 0) {
-    u64 bytes = 0;
-    check(ninfer_codec_cuda_payload_bytes(s.format, rows.count, s.k, reinterpret_cast<uint64_t*>(&bytes)) == 0,
-          "payload bytes");
-    Buffer in(payload, shift), out(bytes, out_shift), list(rows.bytes());
-    Report report;
-    const u32 status =
-        rows.listed ? ninfer_codec_cuda_gather(s.format, s.n, s.k, in.get(), payload.size(),
-                                               reinterpret_cast<const uint64_t*>(list.get()), rows.count, out.get(),
-                                               bytes, report.get(), nullptr)
-                    : ninfer_codec_cuda_slice(s.format, s.n, s.k, in.get(), payload.size(), rows.begin, rows.count,
-                                              out.get(), bytes, report.get(), nullptr);
-    check(status == 0, label(s) + " gather: status " + std::to_string(status));
-    Result r{report.outcome(), out.download()};
-    check(out.guards_hold() && in.guards_hold(), label(s) + " gather: guards");
-    return r;
 }
 
 // A payload of random bytes, padding and gaps too, whose scale and divisor words are made legal.

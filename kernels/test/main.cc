@@ -5,7 +5,7 @@
 // Several parts may follow one another. The last line is "N passed, M failed"; the exit status is 1 on failures.
 #include <cstring>
 
-#include "harness.h"
+#include "library.h"
 
 int main(int argc, char** argv) {
     cudaDeviceProp properties;
@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
     }
     test::cuda(cudaDeviceSynchronize(), "device");
     test::cuda(cudaGetLastError(), "last error");
+    test::library::summary();
     std::printf("%llu passed, %llu failed\n", static_cast<unsigned long long>(test::counts().passed),
                 static_cast<unsigned long long>(test::counts().failed));
     return test::counts().failed ? 1 : 0;

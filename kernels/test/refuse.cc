@@ -85,6 +85,9 @@ class Refusals {
             refuse(slice(c), NINFER_CODEC_STATUS_UNKNOWN_FORMAT, "format");
             refuse(quantize(c), NINFER_CODEC_STATUS_UNKNOWN_FORMAT, "format");
         }
+        const Call two = with([](Call& x) { x.format = 10, x.type = 0, x.n = 0; });
+        refuse(decode(two), NINFER_CODEC_STATUS_UNKNOWN_FORMAT, "the first of several");
+        refuse(quantize(two), NINFER_CODEC_STATUS_UNKNOWN_FORMAT, "the first of several");
         refuse(decode(with([](Call& x) { x.n = 0; })), NINFER_CODEC_STATUS_ZERO_DIMENSION, "no rows");
         refuse(decode(with([](Call& x) { x.k = 0; })), NINFER_CODEC_STATUS_ZERO_DIMENSION, "no columns");
         refuse(decode(with([](Call& x) { x.format = reference::NVFP4; })), NINFER_CODEC_STATUS_NOT_MULTIPLE, "multiples");

@@ -1,5 +1,5 @@
 // The golden vectors, every case that the device has an operation for.
-#include "harness.h"
+#include "operations.h"
 #include "json.h"
 #include "sha256.h"
 
@@ -129,6 +129,7 @@ void nvfp4(const json::Value& file) {
                                                  nullptr) == 0, what);
         cuda(cudaDeviceSynchronize(), "swizzle");
         same(back.download(), scales, what + " swizzled and back");
+        library::swizzle(s.n, s.k, scales, plane.download());
         Bytes payload = c["codes"].bytes();
         payload.resize(p.scale, 0);
         const Bytes swizzled = plane.download();

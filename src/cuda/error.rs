@@ -26,6 +26,15 @@ pub enum CudaError {
         /// Its `CUresult`.
         code: u32,
     },
+    /// Memory that belongs to another context than the codec's stream: another device's, most often.
+    OtherContext,
+    /// A device pointer to values is not aligned to their type.
+    Misaligned {
+        /// The pointer.
+        address: u64,
+        /// What it must be a multiple of.
+        multiple: u64,
+    },
     /// Arguments or data are at fault.
     Codec(Error),
 }
@@ -44,6 +53,10 @@ impl fmt::Display for CudaError {
                 needed % 1000 / 10
             ),
             Self::Driver { code } => write!(f, "the CUDA driver refused a call with CUresult {code}"),
+            Self::OtherContext => write!(f, "the memory belongs to another context than the stream"),
+            Self::Misaligned { address, multiple } => {
+                write!(f, "the device pointer {address:#x} is not a multiple of {multiple}")
+            }
             Self::Codec(error) => error.fmt(f),
         }
     }

@@ -1,10 +1,13 @@
-//! Enqueuing the kernels of one operation and waiting for its report.
+//! Enqueuing the kernels of one operation, and its report.
 
 use std::format;
+use std::sync::Arc;
 use std::vec::Vec;
 
 use cudarc::driver::sys::CUdeviceptr;
-use cudarc::driver::{CudaSlice, DevicePtr, DeviceRepr, LaunchConfig, PushKernelArg, SyncOnDrop};
+use cudarc::driver::{
+    CudaSlice, CudaStream, DevicePtr, DeviceRepr, LaunchConfig, PushKernelArg, SyncOnDrop, result,
+};
 
 use super::args::{CopyArgs, DecodeArgs, ExplainArgs, RowArgs};
 use super::report::{self, WORDS};
@@ -18,27 +21,42 @@ pub(super) const BLOCK_WARPS: u64 = 8;
 pub(super) const BLOCK_THREADS: u64 = 256;
 const COPY_BATCH: u64 = 2;
 
-/// One operation under way.
-pub(super) struct Queue<'c> {
-    codec: &'c CudaCodec,
+/// An operation that is enqueued: its results, and what it reports, are there when the stream has reached its end.
+///
+/// Work on the same stream comes after it by itself, and cudarc orders other streams and the host's copies after it.
+/// A `Pending` that is dropped waits for nothing and leaves the report unread: the operation runs all the same, and
+/// where it refuses its data, nobody is told. It owns its report and borrows nothing.
+#[derive(Debug)]
+#[must_use = "a refusal is told by `wait`; drop it where the data is known to be sound"]
+pub struct Pending {
+    stream: Arc<CudaStream>,
     report: CudaSlice<u64>,
+    plan: Plan,
 }
 
-impl<'c> Queue<'c> {
-    /// Begins an operation with a clean report.
-    pub(super) fn new(codec: &'c CudaCodec) -> Result<Self, CudaError> {
-        Ok(Self { codec, report: codec.stream.clone_htod(&[u64::MAX; WORDS])? })
+impl Pending {
+    /// Waits for the stream, and returns what the operation reports.
+    ///
+    /// # Errors
+    /// [`CudaError::Codec`] with the first fault in the data, in the host's order; [`CudaError::Driver`].
+    ///
+    /// # Panics
+    /// Never.
+    pub fn wait(self) -> Result<(), CudaError> {
+        let words: Vec<u64> = self.stream.clone_dtoh(&self.report)?;
+        self.stream.synchronize()?;
+        let words = words.first_chunk().copied().unwrap_or([0; WORDS]);
+        Ok(report::outcome(words, &self.plan)?)
     }
+}
 
-    pub(super) fn report(&self) -> CUdeviceptr {
-        self.report.device_ptr(&self.codec.stream).0
-    }
-
+impl CudaCodec {
+    /// Rows as a kernel takes them; hold on to the guard until the kernels are enqueued.
     pub(super) fn rows<'a>(&'a self, rows: DeviceRows<'a>) -> (RowArgs, Option<SyncOnDrop<'a>>) {
         match rows {
             DeviceRows::Range { begin, count } => (RowArgs { list: 0, begin, count }, None),
             DeviceRows::List(list) => {
-                let (pointer, sync) = list.device_ptr(&self.codec.stream);
+                let (pointer, sync) = list.device_ptr(&self.stream);
                 (RowArgs { list: pointer, begin: 0, count: list.len() as u64 }, Some(sync))
             }
         }
@@ -52,21 +70,46 @@ impl<'c> Queue<'c> {
         items: u64,
         block_items: u64,
     ) -> Result<(), CudaError> {
-        let kernel = self.codec.module.load_function(&format!("ninfer_codec_{name}"))?;
+        self.stream.context().bind_to_thread()?;
+        let kernel = self.module.load_function(&format!("ninfer_codec_{name}"))?;
         let resident =
             kernel.occupancy_max_active_blocks_per_multiprocessor(BLOCK_THREADS as u32, 0, None)?;
-        let most = self.codec.processors.saturating_mul(resident.max(1).into());
+        let most = self.processors.saturating_mul(resident.max(1).into());
         let blocks = items.div_ceil(block_items).clamp(1, most);
         let config = LaunchConfig {
             grid_dim: (u32::try_from(blocks).unwrap_or(u32::MAX >> 1), 1, 1),
             block_dim: (BLOCK_THREADS as u32, 1, 1),
             shared_mem_bytes: 0,
         };
-        // SAFETY: the kernel's one parameter is the C twin of `A`; its pointers are device buffers whose lengths the
-        // caller checked against the plan. They are borrowed for the whole operation, which ends when `finish` has
-        // waited for the stream; after an early error cudarc frees and reuses them in the stream's order.
-        unsafe { self.codec.stream.launch_builder(&kernel).arg(&args).launch(config) }?;
+        // SAFETY: the kernel's one parameter is the C twin of `A`, and is copied before the call returns. Its pointers
+        // are device buffers whose lengths the caller checked against the plan. They are borrowed until the launch is
+        // enqueued and their events are recorded; from then on cudarc frees and reuses them in the stream's order.
+        unsafe { self.stream.launch_builder(&kernel).arg(&args).launch(config) }?;
         Ok(())
+    }
+}
+
+/// The kernels of one operation that reports.
+pub(super) struct Queue<'c> {
+    codec: &'c CudaCodec,
+    report: CudaSlice<u64>,
+}
+
+impl<'c> Queue<'c> {
+    /// Begins an operation with a clean report: all ones.
+    pub(super) fn new(codec: &'c CudaCodec) -> Result<Self, CudaError> {
+        let stream = &codec.stream;
+        // SAFETY: the words are written, here below, before anything reads them.
+        let report = unsafe { stream.alloc::<u64>(WORDS) }?;
+        let (pointer, written) = report.device_ptr(stream);
+        // SAFETY: the pointer is the report's, which is as long as said; the context is current since `alloc`.
+        unsafe { result::memset_d8_async(pointer, 0xff, 8 * WORDS, stream.cu_stream()) }?;
+        drop(written);
+        Ok(Self { codec, report })
+    }
+
+    pub(super) fn report(&self) -> CUdeviceptr {
+        self.report.device_ptr(&self.codec.stream).0
     }
 
     /// Looks for entries of a row list that are past the end.
@@ -74,7 +117,7 @@ impl<'c> Queue<'c> {
         if args.rows.list == 0 {
             return Ok(());
         }
-        self.run("check_rows", args, args.rows.count, BLOCK_THREADS)
+        self.codec.run("check_rows", args, args.rows.count, BLOCK_THREADS)
     }
 
     /// Looks at the divisor and the scale words of the rows.
@@ -87,7 +130,7 @@ impl<'c> Queue<'c> {
             Category::Grouped if format == Format::W8G32F16S => ("check_grouped_w8", k.div_ceil(32)),
             Category::Grouped => ("check_grouped_q", k.div_ceil(64)),
         };
-        self.run(name, args, args.rows.count * items, BLOCK_THREADS)
+        self.codec.run(name, args, args.rows.count * items, BLOCK_THREADS)
     }
 
     /// Moves rows of bytes; what lies side by side on both sides moves as one row. From null: zeros.
@@ -109,7 +152,7 @@ impl<'c> Queue<'c> {
             4 | 8 | 12 => ("copy_rows_4", 4),
             _ => ("copy_rows_1", 1),
         };
-        self.run(name, args, args.rows.count * (args.bytes / unit), BLOCK_THREADS * COPY_BATCH)
+        self.codec.run(name, args, args.rows.count * (args.bytes / unit), BLOCK_THREADS * COPY_BATCH)
     }
 
     /// Writes zeros between the planes of a payload, unless a report that is not null says that something is wrong.
@@ -135,15 +178,15 @@ impl<'c> Queue<'c> {
         Ok(())
     }
 
-    /// Has the report explained, waits, and returns the outcome.
+    /// Has the report explained.
     pub(super) fn finish(
-        &self,
+        self,
         operation: u32,
         plan: &Plan,
         rows: RowArgs,
         payload: CUdeviceptr,
         source: Option<(CUdeviceptr, u64, ValueType)>,
-    ) -> Result<(), CudaError> {
+    ) -> Result<Pending, CudaError> {
         let (source, stride, source_type) =
             source.map_or((0, 0, 0), |(p, stride, id)| (p, stride, id as u32));
         let args = ExplainArgs {
@@ -158,10 +201,7 @@ impl<'c> Queue<'c> {
             reserved: 0,
             report: self.report(),
         };
-        self.run("explain", args, 1, 1)?;
-        let words: Vec<u64> = self.codec.stream.clone_dtoh(&self.report)?;
-        self.codec.stream.synchronize()?;
-        let words = words.first_chunk().copied().unwrap_or([0; WORDS]);
-        Ok(report::outcome(words, plan)?)
+        self.codec.run("explain", args, 1, 1)?;
+        Ok(Pending { stream: self.codec.stream.clone(), report: self.report, plan: *plan })
     }
 }

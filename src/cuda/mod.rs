@@ -1,8 +1,13 @@
 //! The codec on CUDA devices, for Rust programs: the kernels of `kernels/`, loaded as PTX through cudarc.
 //!
 //! Payloads, values and row lists lie in device memory that the caller allocated with cudarc. Each operation
-//! checks its arguments as the host does and in the same order, enqueues its kernels on the codec's stream, waits for
-//! them and returns what they report. The bytes written are the host's.
+//! checks its arguments as the host does and in the same order, enqueues its kernels on the codec's stream and returns
+//! at once. The bytes written are the host's.
+//!
+//! Faults in the data are found on the device. An operation that can meet one gives a [`Pending`]: its
+//! [`wait`](Pending::wait) waits for the stream and returns the outcome. Wait where the data may be at fault, or where
+//! the host goes on with the result. There is no need to where what follows is work on the same stream and the payload
+//! is known to be sound, as after [`CudaCodec::validate`]: drop the `Pending` and read nothing back.
 //!
 //! C and C++ engines use `include/ninfer_codec_cuda.h` and the CMake target in `kernels/` instead; there is no Rust
 //! in those.
@@ -10,25 +15,27 @@
 #![allow(unsafe_code)] // the crate denies it elsewhere
 
 mod args;
+mod check;
 mod error;
 mod launch;
 mod report;
 
-use std::string::String;
 use std::sync::Arc;
 
 use cudarc::driver::sys::CUdevice_attribute;
-use cudarc::driver::{CudaContext, CudaModule, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, result, sys};
+use cudarc::driver::{
+    CudaContext, CudaModule, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceSlice, result, sys,
+};
 use cudarc::nvrtc::Ptx;
 use half::{bf16, f16};
 
 use self::args::{CopyArgs, DecodeArgs, QuantizeArgs, RowArgs, SwizzleArgs};
+use self::check::{Asked, DecodeKernel, short_name};
 pub use self::error::CudaError;
+pub use self::launch::Pending;
 use self::launch::Queue;
 use self::report::{DECODE, QUANTIZE, VALIDATE};
-use crate::decode::check_strided;
-use crate::error::Error;
-use crate::format::{Category, Format};
+use crate::format::Format;
 use crate::layout::Plan;
 use crate::value::ValueType;
 
@@ -36,8 +43,6 @@ use crate::value::ValueType;
 static PTX: &str = include_str!("kernels.ptx");
 /// The oldest driver that takes this PTX, as the driver numbers itself: CUDA 12.9.
 const DRIVER_NEEDED: i32 = 12090;
-/// Above this many elements, the keys by which kernels report faults would not fit a word.
-const MOST_ELEMENTS: u64 = 1 << 54;
 
 /// A type of values on the device.
 pub trait DeviceValue: sealed::Sealed {
@@ -72,6 +77,15 @@ pub enum DeviceRows<'a> {
     },
     /// Any rows, in any order, with repeats.
     List(&'a CudaSlice<u64>),
+}
+
+impl DeviceRows<'_> {
+    fn asked(self) -> Asked {
+        match self {
+            Self::Range { begin, count } => Asked::Range { begin, count },
+            Self::List(list) => Asked::List { len: list.len() as u64 },
+        }
+    }
 }
 
 /// The kernels on one stream of one device.
@@ -134,7 +148,9 @@ impl CudaCodec {
     /// Decodes rows of a payload; as [`Tensor::decode`](crate::Tensor::decode), on the device.
     ///
     /// # Errors
-    /// [`CudaError::Codec`] with the host's errors, [`CudaError::Driver`]. On any error nothing is written to `out`.
+    /// [`CudaError::Codec`] with the host's errors for arguments, [`CudaError::OtherContext`],
+    /// [`CudaError::Misaligned`], [`CudaError::Driver`]. From [`Pending::wait`], an illegal scale or divisor word or an
+    /// entry of the list past the end. On any error nothing is written to `out`.
     ///
     /// # Panics
     /// Never.
@@ -145,21 +161,21 @@ impl CudaCodec {
         rows: DeviceRows<'_>,
         out: &mut impl DevicePtrMut<T>,
         stride: u64,
-    ) -> Result<(), CudaError> {
-        let count = check_rows(plan, payload.len(), rows)?;
-        let format = plan.format();
-        let kernel =
-            decode_kernel(format, T::TYPE).ok_or(Error::UnsupportedOutput { format, output: T::TYPE })?;
-        check_strided(count, plan.columns(), stride, out.len() as u64)?;
-        check_size(plan, count)?;
-
-        let queue = Queue::new(self)?;
+    ) -> Result<Pending, CudaError> {
+        let (count, kernel) =
+            check::decode(plan, payload.len(), rows.asked(), T::TYPE, stride, out.len() as u64)?;
+        self.check_context(payload)?;
+        self.check_context(out)?;
+        self.check_list_context(rows)?;
         let (payload, _payload) = payload.device_ptr(&self.stream);
         let (out, _out) = out.device_ptr_mut(&self.stream);
-        let (rows, _list) = queue.rows(rows);
+        check::aligned(out, align_of::<T>())?;
+
+        let queue = Queue::new(self)?;
+        let (rows, _list) = self.rows(rows);
         let args = DecodeArgs { plan: plan.into(), rows, payload, out, stride, report: queue.report() };
         queue.check_rows(args)?;
-        queue.check_scales(format, args)?;
+        queue.check_scales(plan.format(), args)?;
         match kernel {
             DecodeKernel::Words { bytes } => {
                 let row_bytes = plan.codes().row_bytes;
@@ -174,7 +190,8 @@ impl CudaCodec {
                 })?;
             }
             DecodeKernel::Named(name, tile_columns) => {
-                queue.run(&name, args, count * plan.columns().div_ceil(tile_columns), launch::BLOCK_WARPS)?;
+                let items = count * plan.columns().div_ceil(tile_columns);
+                self.run(&name, args, items, launch::BLOCK_WARPS)?;
             }
         }
         queue.finish(DECODE, plan, rows, payload, None)
@@ -185,8 +202,9 @@ impl CudaCodec {
     /// between planes.
     ///
     /// # Errors
-    /// [`CudaError::Codec`] with the host's errors; binary64 sources are [`Error::UnsupportedOutput`] here.
-    /// [`CudaError::Driver`]. What a fault in the source may have spoilt is as on the host.
+    /// [`CudaError::Codec`] with the host's errors for arguments, and [`Error::UnsupportedOutput`](crate::Error) for
+    /// binary64 sources; [`CudaError::OtherContext`], [`CudaError::Misaligned`], [`CudaError::Driver`]. From
+    /// [`Pending::wait`], the first fault in the source; what it may have spoilt is as on the host.
     ///
     /// # Panics
     /// Never.
@@ -198,36 +216,30 @@ impl CudaCodec {
         begin: u64,
         count: u64,
         payload: &mut impl DevicePtrMut<u8>,
-    ) -> Result<(), CudaError> {
-        check_rows(plan, payload.len(), DeviceRows::Range { begin, count })?;
-        let format = plan.format();
-        let Some(name) = short_name(format).filter(|_| format.scheme().is_some()) else {
-            return Err(Error::NoCanonicalEncoder { format }.into());
-        };
-        if T::TYPE == ValueType::F64 {
-            return Err(Error::UnsupportedOutput { format, output: T::TYPE }.into());
-        }
-        check_strided(count, plan.columns(), stride, source.len() as u64)?;
-        check_size(plan, count)?;
-
-        let queue = Queue::new(self)?;
+    ) -> Result<Pending, CudaError> {
+        let name = check::quantize(plan, payload.len(), begin, count, T::TYPE, stride, source.len() as u64)?;
+        self.check_context(source)?;
+        self.check_context(payload)?;
         let (source, _source) = source.device_ptr(&self.stream);
         let (payload, _payload) = payload.device_ptr_mut(&self.stream);
+        check::aligned(source, align_of::<T>())?;
+
+        let queue = Queue::new(self)?;
         let rows = RowArgs { list: 0, begin, count };
         let args = QuantizeArgs { plan: plan.into(), rows, source, stride, payload, report: queue.report() };
         let kernel = std::format!("quantize_{name}_{}", T::TYPE.name());
-        queue.run(&kernel, args, count * plan.columns().div_ceil(256), launch::BLOCK_WARPS)?;
+        self.run(&kernel, args, count * plan.columns().div_ceil(256), launch::BLOCK_WARPS)?;
         if begin + count == plan.rows() {
             queue.clear_gaps(plan, payload, 0)?;
         }
         queue.finish(QUANTIZE, plan, rows, payload, Some((source, stride, T::TYPE)))
     }
 
-    /// Reports the first violation in rows `[begin, begin + count)`; as
-    /// [`Tensor::validate`](crate::Tensor::validate), on the device.
+    /// Looks for the first violation in rows `[begin, begin + count)`; as
+    /// [`Tensor::validate`](crate::Tensor::validate), on the device. [`Pending::wait`] tells it.
     ///
     /// # Errors
-    /// [`CudaError::Codec`] with the violation or the host's errors, [`CudaError::Driver`].
+    /// [`CudaError::Codec`] with the host's errors for arguments, [`CudaError::OtherContext`], [`CudaError::Driver`].
     ///
     /// # Panics
     /// Never.
@@ -237,11 +249,12 @@ impl CudaCodec {
         payload: &impl DevicePtr<u8>,
         begin: u64,
         count: u64,
-    ) -> Result<(), CudaError> {
-        check_rows(plan, payload.len(), DeviceRows::Range { begin, count })?;
-        check_size(plan, count)?;
-        let queue = Queue::new(self)?;
+    ) -> Result<Pending, CudaError> {
+        check::rows(plan, payload.len(), Asked::Range { begin, count })?;
+        check::size(plan, count)?;
+        self.check_context(payload)?;
         let (payload, _payload) = payload.device_ptr(&self.stream);
+        let queue = Queue::new(self)?;
         let rows = RowArgs { list: 0, begin, count };
         let args = DecodeArgs { plan: plan.into(), rows, payload, out: 0, stride: 0, report: queue.report() };
         if let Some(name) = short_name(plan.format()) {
@@ -249,15 +262,17 @@ impl CudaCodec {
                 Format::Nvfp4 => plan.columns() / 64,
                 _ => plan.codes().row_bytes.div_ceil(16),
             };
-            queue.run(&std::format!("validate_{name}"), args, count * items, launch::BLOCK_THREADS)?;
+            self.run(&std::format!("validate_{name}"), args, count * items, launch::BLOCK_THREADS)?;
         }
         queue.finish(VALIDATE, plan, rows, payload, None)
     }
 
-    /// Copies rows of a payload into a new one; as [`Tensor::gather`](crate::Tensor::gather), on the device.
+    /// Copies rows of a payload into a new one, whose plan is `plan.with_rows(count)`; as
+    /// [`Tensor::gather`](crate::Tensor::gather), on the device.
     ///
     /// # Errors
-    /// [`CudaError::Codec`] with the host's errors, [`CudaError::Driver`]. On any error nothing is written to `out`.
+    /// [`CudaError::Codec`] with the host's errors for arguments, [`CudaError::OtherContext`], [`CudaError::Driver`].
+    /// From [`Pending::wait`], an entry of the list past the end. On any error nothing is written to `out`.
     ///
     /// # Panics
     /// Never.
@@ -267,16 +282,16 @@ impl CudaCodec {
         payload: &impl DevicePtr<u8>,
         rows: DeviceRows<'_>,
         out: &mut impl DevicePtrMut<u8>,
-    ) -> Result<Plan, CudaError> {
-        let count = check_rows(plan, payload.len(), rows)?;
-        let to_plan = plan.with_rows(count)?;
-        check_length(&to_plan, out.len())?;
-        check_size(plan, count)?;
-
-        let queue = Queue::new(self)?;
+    ) -> Result<Pending, CudaError> {
+        let to_plan = check::gather(plan, payload.len(), rows.asked(), out.len())?;
+        self.check_context(payload)?;
+        self.check_context(out)?;
+        self.check_list_context(rows)?;
         let (payload, _payload) = payload.device_ptr(&self.stream);
         let (out, _out) = out.device_ptr_mut(&self.stream);
-        let (rows, _list) = queue.rows(rows);
+
+        let queue = Queue::new(self)?;
+        let (rows, _list) = self.rows(rows);
         let report = queue.report();
         queue.check_rows(DecodeArgs { plan: plan.into(), rows, payload, out: 0, stride: 0, report })?;
         let planes = [
@@ -299,7 +314,7 @@ impl CudaCodec {
             let k_tiles = plan.columns() / 64;
             let (from, to) = (payload + plan.scales().offset, out + to_plan.scales().offset);
             let args = SwizzleArgs { rows, from, to, k_tiles, report };
-            queue.run("gather_scales", args, count / 4 * k_tiles, launch::BLOCK_THREADS)?;
+            self.run("gather_scales", args, to_plan.rows() / 4 * k_tiles, launch::BLOCK_THREADS)?;
             let divisor = RowArgs { list: 0, begin: 0, count: 1 };
             queue.copy(CopyArgs {
                 rows: divisor,
@@ -312,8 +327,81 @@ impl CudaCodec {
             })?;
         }
         queue.clear_gaps(&to_plan, out, report)?;
-        queue.finish(DECODE, plan, rows, payload, None)?;
-        Ok(to_plan)
+        queue.finish(DECODE, plan, rows, payload, None)
+    }
+
+    /// Brings the NVFP4 scales of a `[rows, columns]` matrix from natural order, row by row, into the order of a
+    /// payload's scale plane. Both buffers hold `rows * columns / 16` bytes. No word is looked at, so nothing is
+    /// reported: the work is enqueued, and that is all.
+    ///
+    /// # Errors
+    /// [`CudaError::Codec`] with `ZeroDimension`, `NotMultiple`, `Overflow`, `BufferLength` or `TooLarge`;
+    /// [`CudaError::OtherContext`], [`CudaError::Driver`].
+    ///
+    /// # Panics
+    /// Never.
+    ///
+    /// Spec: storage-layouts section 4.
+    pub fn swizzle_scales(
+        &self,
+        rows: u64,
+        columns: u64,
+        natural: &impl DevicePtr<u8>,
+        plane: &mut impl DevicePtrMut<u8>,
+    ) -> Result<(), CudaError> {
+        self.reorder("swizzle_scales", rows, columns, natural, plane)
+    }
+
+    /// Brings the NVFP4 scales of a `[rows, columns]` matrix from the order of a payload's scale plane into natural
+    /// order; the inverse of [`swizzle_scales`](Self::swizzle_scales), with the same lengths and errors.
+    ///
+    /// # Errors
+    /// As [`swizzle_scales`](Self::swizzle_scales).
+    ///
+    /// # Panics
+    /// Never.
+    ///
+    /// Spec: storage-layouts section 4.
+    pub fn unswizzle_scales(
+        &self,
+        rows: u64,
+        columns: u64,
+        plane: &impl DevicePtr<u8>,
+        natural: &mut impl DevicePtrMut<u8>,
+    ) -> Result<(), CudaError> {
+        self.reorder("unswizzle_scales", rows, columns, plane, natural)
+    }
+
+    fn reorder(
+        &self,
+        kernel: &str,
+        rows: u64,
+        columns: u64,
+        from: &impl DevicePtr<u8>,
+        to: &mut impl DevicePtrMut<u8>,
+    ) -> Result<(), CudaError> {
+        check::swizzle(rows, columns, from.len() as u64, to.len() as u64)?;
+        self.check_context(from)?;
+        self.check_context(to)?;
+        let (from, _from) = from.device_ptr(&self.stream);
+        let (to, _to) = to.device_ptr_mut(&self.stream);
+        let k_tiles = columns / 64;
+        let args =
+            SwizzleArgs { rows: RowArgs { list: 0, begin: 0, count: rows }, from, to, k_tiles, report: 0 };
+        self.run(kernel, args, rows / 4 * k_tiles.div_ceil(4), launch::BLOCK_THREADS)
+    }
+
+    /// Checks that memory belongs to the stream's context: kernels could not reach it elsewhere.
+    fn check_context<T>(&self, memory: &impl DeviceSlice<T>) -> Result<(), CudaError> {
+        let same = memory.stream().context() == self.stream.context();
+        if same { Ok(()) } else { Err(CudaError::OtherContext) }
+    }
+
+    fn check_list_context(&self, rows: DeviceRows<'_>) -> Result<(), CudaError> {
+        match rows {
+            DeviceRows::Range { .. } => Ok(()),
+            DeviceRows::List(list) => self.check_context(list),
+        }
     }
 }
 
@@ -333,58 +421,4 @@ fn driver_version() -> Result<i32, CudaError> {
     // SAFETY: the call writes one integer through a valid pointer.
     unsafe { sys::cuDriverGetVersion(&raw mut version) }.result()?;
     Ok(version)
-}
-
-/// Checks payload length and rows, and returns how many rows there are. Entries of a list are checked on the device.
-fn check_rows(plan: &Plan, payload: usize, rows: DeviceRows<'_>) -> Result<u64, Error> {
-    check_length(plan, payload)?;
-    match rows {
-        DeviceRows::Range { begin, count } => plan.check_rows(begin, count).map(|_| count),
-        DeviceRows::List(list) if list.is_empty() => Err(Error::EmptyRows),
-        DeviceRows::List(list) => Ok(list.len() as u64),
-    }
-}
-
-fn check_length(plan: &Plan, actual: usize) -> Result<(), Error> {
-    let (expected, actual) = (plan.payload_bytes(), actual as u64);
-    if actual == expected { Ok(()) } else { Err(Error::PayloadLength { expected, actual }) }
-}
-
-fn check_size(plan: &Plan, count: u64) -> Result<(), Error> {
-    let size = count.max(plan.rows()).saturating_mul(plan.columns());
-    if size > MOST_ELEMENTS { Err(Error::TooLarge { size }) } else { Ok(()) }
-}
-
-/// The format in the names of kernels; none for direct formats.
-fn short_name(format: Format) -> Option<&'static str> {
-    match format {
-        Format::Q4G64F16S => Some("q4"),
-        Format::Q5G64F16S => Some("q5"),
-        Format::Q6G64F16S => Some("q6"),
-        Format::W8G32F16S => Some("w8"),
-        Format::Nvfp4 => Some("nvfp4"),
-        Format::Fp8E4M3FnRowBf16S => Some("fp8"),
-        Format::Bf16 | Format::Fp32 | Format::I32 => None,
-    }
-}
-
-enum DecodeKernel {
-    /// Words as they are, of so many bytes.
-    Words { bytes: u64 },
-    /// A kernel, and the columns that a warp takes at once.
-    Named(String, u64),
-}
-
-fn decode_kernel(format: Format, output: ValueType) -> Option<DecodeKernel> {
-    match (format, output) {
-        (Format::Bf16, ValueType::Bf16) => return Some(DecodeKernel::Words { bytes: 2 }),
-        (Format::Fp32, ValueType::F32) => return Some(DecodeKernel::Words { bytes: 4 }),
-        (Format::Bf16, ValueType::F32) => return Some(DecodeKernel::Named("decode_bf16_f32".into(), 256)),
-        (Format::Nvfp4, _) => {}
-        (_, ValueType::F64) => return None,
-        _ => {}
-    }
-    let name = std::format!("decode_{}_{}", short_name(format)?, output.name());
-    let eight_bits = format.descriptor().category == Category::RowScaled || format == Format::W8G32F16S;
-    Some(DecodeKernel::Named(name, if eight_bits { 512 } else { 1024 }))
 }

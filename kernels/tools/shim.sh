@@ -20,13 +20,16 @@ build() {  # COMPILER KERNELS OUT
 
 control() {
     local copy=$target/control faults=0
+    build g++ "$kernels" "$target/g++"
     # File, what is replaced, by what; the parts that must fail; and by whom it must be seen.
     while IFS='|' read -r file from to parts by; do
         faults=$((faults + 1))
+        # With their times, so that only what the fault touches is built anew.
         rm -rf "$copy"
         mkdir -p "$copy/include"
-        cp "$kernels/../include/"*.h "$copy/include/"
-        cp -r "$kernels" "$copy/kernels"
+        cp -p "$kernels/../include/"*.h "$copy/include/"
+        cp -rp "$kernels" "$copy/kernels"
+        cp -rp "$target/g++" "$copy/out"
         grep -qF -- "$from" "$copy/kernels/$file" || { echo "control: $file has no: $from"; exit 1; }
         FROM=$from TO=$to perl -0pi -e 's/\Q$ENV{FROM}\E/$ENV{TO}/' "$copy/kernels/$file"
         build g++ "$copy/kernels" "$copy/out"

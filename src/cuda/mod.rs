@@ -9,6 +9,21 @@
 //! the host goes on with the result. There is no need to where what follows is work on the same stream and the payload
 //! is known to be sound, as after [`CudaCodec::validate`]: drop the `Pending` and read nothing back.
 //!
+//! ```no_run
+//! use ninfer_codec::cuda::{CudaCodec, CudaError, DeviceRows};
+//! use ninfer_codec::{Format, Plan, bf16};
+//!
+//! fn first_rows(payload: &[u8], rows: u64, columns: u64) -> Result<Vec<bf16>, CudaError> {
+//!     let plan = Plan::new(Format::Q4G64F16S, Format::Q4G64F16S.layout(), &[rows, columns])?;
+//!     let codec = CudaCodec::open(0)?;
+//!     let payload = codec.stream().clone_htod(payload)?;
+//!     let mut out = codec.stream().alloc_zeros::<bf16>(4 * columns as usize)?;
+//!     let range = DeviceRows::Range { begin: 0, count: 4 };
+//!     codec.decode(&plan, &payload, range, &mut out, columns)?.wait()?;
+//!     Ok(codec.stream().clone_dtoh(&out)?)
+//! }
+//! ```
+//!
 //! C and C++ engines use `include/ninfer_codec_cuda.h` and the CMake target in `kernels/` instead; there is no Rust
 //! in those.
 

@@ -50,7 +50,7 @@ common.cuh|if (bytes >= 16 && aligned<Chunk16>(p)) {|if (aligned<Chunk16>(p)) {|
 common.cuh|bytes >= 16 && aligned<Chunk16>(p)|bytes >= 16|random|sanitizer
 decode.cu|        __syncwarp();||digests digests.txt|library
 quantize.cu|__shfl_xor_sync(0xffffffffu, amax, distance)|amax|digests digests.txt|library
-validate.cu|if (c >= k) {|if (c > k) {|random|library
+validate.cu|if (c >= k) {|if (c > k) {|random|sanitizer
 explain.cu|word == sign) return fault_negative_zero|word == sign) return fault_negative|random|library
 rows.cu|v.w[i] = swizzled4(a.from, a.rows.at(row + 32 * i)|v.w[i] = swizzled4(a.from, a.rows.at(row + 31 * i)|random|library
 launch.cu|a.from += a.rows.begin * a.bytes;||random|library

@@ -15,6 +15,9 @@ mkdir -p "$prefix/include" "$prefix/lib/pkgconfig" "$prefix/lib/cmake/ninfer_cod
 prefix=$(cd "$prefix" && pwd)
 install -m 644 include/ninfer_codec.h include/ninfer_codec.hpp "$prefix/include/"
 install -m 644 "$target/archive/libninfer_codec.a" "$prefix/lib/"
+# What else the archive holds is the Rust compiler's runtime. The library needs nothing of it, and a program whose own
+# compiler needs such functions must not find them here.
+ar t "$prefix/lib/libninfer_codec.a" | grep -v '^ninfer_codec\.' | xargs -r ar d "$prefix/lib/libninfer_codec.a"
 install -m 755 "$target/archive/libninfer_codec.so" "$prefix/lib/libninfer_codec.so.$version"
 ln -sf "libninfer_codec.so.$version" "$prefix/lib/libninfer_codec.so.$abi"
 ln -sf "libninfer_codec.so.$abi" "$prefix/lib/libninfer_codec.so"

@@ -157,6 +157,22 @@ fn c_in_a_minute() {
 }
 
 #[test]
+fn the_installed_archive_leaves_a_compiler_its_own_runtime() {
+    for compiler in ["gcc", "clang-19"] {
+        if has(compiler) {
+            let program = scratch().join(format!("wide-integers-{compiler}"));
+            run(Command::new(compiler)
+                .arg(root().join("ffi-tests/c/wide_integers.c"))
+                .arg(format!("-I{}", prefix().join("include").display()))
+                .arg(prefix().join("lib/libninfer_codec.a"))
+                .arg("-o")
+                .arg(&program));
+            run(&mut Command::new(program));
+        }
+    }
+}
+
+#[test]
 fn cpp_in_a_minute() {
     assert_eq!(readme_block("C++ in a minute", "cpp"), source("ffi-tests/minute/minute.cpp"));
     for compiler in ["g++", "clang++-19"] {

@@ -19,13 +19,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import skips
+
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "target/matrix"
 README = ROOT / "README.md"
 MARKS = ("<!-- matrix: made by scripts/matrix.py -->", "<!-- end of matrix -->")
-
-# The only reason for which something may be left out.
-ALLOWED_SKIP = re.compile(r"\bno GPU\b", re.IGNORECASE)
 
 VECTORS = "tests/vectors"
 # The output of tests that pass is shown too: skips are said there.
@@ -129,15 +128,13 @@ def count(log, code):
         elif match := re.fullmatch(r"(?:\w+: )?(\d+) passed, (\d+) failed(?:, \d+ skipped)?", line):
             passed += int(match[1])
             failed += int(match[2])
-    skips = re.findall(r"^SKIPPED:? *(.*)$", log, re.MULTILINE)
-    ignored = re.findall(r"^test (\S+)(?: - .*)? \.\.\. ignored(?:, (.*))?$", log, re.MULTILINE)
-    skips += [f"{reason or 'ignored'} ({name})" for name, reason in ignored]
+    reasons = skips.found(log)
     notes = []
     if code != 0 and failed == 0:
         failed, notes = 1, [f"exit code {code}"]
-    elif passed == 0 and not skips:
+    elif passed == 0 and not reasons:
         failed, notes = 1, ["ran nothing"]
-    return passed, failed, skips, notes
+    return passed, failed, reasons, notes
 
 
 def run(target, suite, command):
@@ -145,7 +142,7 @@ def run(target, suite, command):
     started = time.monotonic()
     with log_file.open("w") as log:
         code = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log).returncode
-    passed, failed, skips, notes = count(log_file.read_text(errors="replace"), code)
+    passed, failed, reasons, notes = count(log_file.read_text(errors="replace"), code)
     if failed:
         print("\n".join(log_file.read_text(errors="replace").splitlines()[-40:]), file=sys.stderr)
     return {
@@ -154,8 +151,8 @@ def run(target, suite, command):
         "suite": suite,
         "passed": passed,
         "failed": failed,
-        "skips": sorted(set(skips)),
-        "skipped": len(skips),
+        "skips": sorted(set(reasons)),
+        "skipped": len(reasons),
         "notes": notes,
         "seconds": round(time.monotonic() - started),
         "date": datetime.date.today().isoformat(),
@@ -221,8 +218,7 @@ def main():
     if options.readme:
         write_readme()
     passed, failed = (sum(row[key] for row in rows) for key in ("passed", "failed"))
-    skips = [reason for row in rows for reason in row["skips"]]
-    refused = [reason for reason in skips if not ALLOWED_SKIP.search(reason)]
+    refused = skips.refused(reason for row in rows for reason in row["skips"])
     for reason in refused:
         print(f"skipped for no good reason: {reason}")
     print(f"{passed} passed, {failed} failed, {sum(row['skipped'] for row in rows)} skipped")

@@ -45,7 +45,7 @@ class Target:
 
 def host(name, what, needs, cargo, more=()):
     run, *rest = CONFORMANCE
-    suites = {"tests": [*cargo, *TESTS, *more, *SHOW], "vectors": [*cargo, run, *more, *rest]}
+    suites = {"tests": [*cargo, *TESTS, *more, *SHOW, "--include-ignored"], "vectors": [*cargo, run, *more, *rest]}
     return Target(name, what, needs, suites)
 
 

@@ -100,7 +100,7 @@ impl TensorMut<'_> {
             }
             let target = self.rest_mut(begin);
             backend::copy(target.codes.get_mut(..codes.len()).unwrap_or_default(), codes, &stores);
-            blockscale::swizzle(scales, groups, target.scales.get_mut(..scales.len()).unwrap_or_default());
+            backend::swizzle(scales, groups, target.scales.get_mut(..scales.len()).unwrap_or_default());
         }
         Ok(())
     }
@@ -249,19 +249,35 @@ impl Tensor<'_> {
         }
     }
 
-    /// Puts NVFP4's scale words in natural order.
-    fn unpack_block_scales(&self, scales: &mut [u8]) {
+    /// Puts NVFP4's scale words in natural order: whole tiles at once, the rows of others one by one.
+    fn unpack_block_scales(&self, mut scales: &mut [u8]) {
+        const ROWS: usize = blockscale::TILE_ROWS as usize;
         let columns = Columns::all(&self.plan);
-        for (row, scales) in
-            (self.begin..self.end).zip(scales.chunks_mut(at_least_one(self.plan.logical_groups())))
-        {
-            // Four words lie together; the next four are a tile further on.
-            let tiles = self.nvfp4_rows(row, columns).row_scales(0).chunks(blockscale::TILE_BYTES as usize);
-            for (words, tile) in scales.as_chunks_mut::<4>().0.iter_mut().zip(tiles) {
-                if let Some(four) = tile.first_chunk() {
-                    *words = *four;
+        let groups = at_least_one(self.plan.logical_groups());
+        let mut row = self.begin;
+        while row < self.end {
+            let is_whole = row.is_multiple_of(ROWS as u64) && self.end - row >= ROWS as u64;
+            let rows = if is_whole { ROWS } else { 1 };
+            let bytes = groups.wrapping_mul(rows).min(scales.len());
+            let Some((these, rest)) = core::mem::take(&mut scales).split_at_mut_checked(bytes) else {
+                return;
+            };
+            let tiles = self.nvfp4_rows(row, columns);
+            if is_whole {
+                let tile_scales = tiles.row_scales(0);
+                let tile_scales = tile_scales.get(..these.len()).unwrap_or(tile_scales);
+                backend::unswizzle(tile_scales, groups, these);
+            } else {
+                // Four words lie together; the next four are a tile further on.
+                let tiles = tiles.row_scales(0).chunks(blockscale::TILE_BYTES as usize);
+                for (words, tile) in these.as_chunks_mut::<4>().0.iter_mut().zip(tiles) {
+                    if let Some(four) = tile.first_chunk() {
+                        *words = *four;
+                    }
                 }
             }
+            scales = rest;
+            row += rows as u64;
         }
     }
 }

@@ -286,6 +286,24 @@ pub(crate) fn unpack_codes(format: Format, row: &GroupedRow<'_>, out: &mut [u8],
     portable::unpack_codes(format, row, out);
 }
 
+/// Places the natural scale words of 128 NVFP4 rows, `groups` a row, in their tiles.
+pub(crate) fn swizzle(natural: &[u8], groups: usize, tiles: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if vectors().is_some() && x86_64::swizzle::swizzle(natural, groups, tiles) {
+        return;
+    }
+    blockscale::swizzle(natural, groups, tiles);
+}
+
+/// Puts the scale words of 128 NVFP4 rows, `groups` a row, in natural order.
+pub(crate) fn unswizzle(tiles: &[u8], groups: usize, natural: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if vectors().is_some() && x86_64::swizzle::unswizzle(tiles, groups, natural) {
+        return;
+    }
+    blockscale::unswizzle(tiles, groups, natural);
+}
+
 /// Rows to quantize into the planes of a grouped tensor.
 pub(crate) struct Quantize<'a> {
     pub format: Format,

@@ -94,3 +94,16 @@ pub(crate) fn swizzle(natural: &[u8], groups: usize, tiles: &mut [u8]) {
         }
     }
 }
+
+/// Puts the scale words of 128 rows in natural order: [`swizzle`] the other way round.
+pub(crate) fn unswizzle(tiles: &[u8], groups: usize, natural: &mut [u8]) {
+    for (row, words) in natural.chunks_mut(groups.max(1)).enumerate() {
+        let in_tile = scale_offset(row as u64, 0, groups as u64) as usize;
+        let tiles = tiles.get(in_tile..).unwrap_or(&[]).chunks(TILE_BYTES as usize);
+        for (words, tile) in words.as_chunks_mut::<{ TILE_GROUPS as usize }>().0.iter_mut().zip(tiles) {
+            if let Some(four) = tile.first_chunk() {
+                *words = *four;
+            }
+        }
+    }
+}

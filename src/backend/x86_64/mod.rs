@@ -15,6 +15,7 @@ mod quantize;
 pub(super) mod scan;
 mod sink;
 pub(super) mod stream;
+pub(super) mod swizzle;
 pub(super) mod unpack;
 
 pub(crate) use lanes::Lanes;

@@ -98,22 +98,20 @@ fn run_in_lines(units: &dyn Units, out: &mut [u8]) {
     let mut carry = Carry { held: *held, head, streaming: true };
     // The unit's vectors but the last are written up to where the first line of the kernel begins.
     let Some((first, out)) = out.split_at_mut_checked(made.len() + head) else { return };
-    for (byte, made) in first.iter_mut().zip(made.iter().chain(held)) {
-        *byte = *made;
-    }
+    let Some((first, beginning)) = first.split_at_mut_checked(made.len()) else { return };
+    copy(first, made);
+    copy(beginning, held.get(..head).unwrap_or(&[]));
     let Some((lines, end)) = out.split_at_mut_checked((whole - 1) * unit) else { return };
+    // What is stored the plain way would hold up all later stores until its lines are there.
+    stream::prefetch_for_writing(end.as_ptr(), end.len() + unit);
     units.make(1, lines, &mut carry);
     let Some((rest, cut)) = end.split_at_mut_checked(LINE - head) else { return };
-    for (byte, held) in rest.iter_mut().zip(carry.held.iter().skip(head)) {
-        *byte = *held;
-    }
+    copy(rest, carry.held.get(head..).unwrap_or(&[]));
     if !cut.is_empty()
         && let Some(last) = aside.0.get_mut(..unit)
     {
         units.make(whole, last, &mut Carry::none());
-        for (byte, made) in cut.iter_mut().zip(last) {
-            *byte = *made;
-        }
+        copy(cut, last.get(..cut.len()).unwrap_or(&[]));
     }
 }
 

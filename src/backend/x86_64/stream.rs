@@ -61,6 +61,18 @@ pub(crate) fn copy_streaming(simd: Simd, target: &mut [u8], source: &[u8]) {
     copy(tail, tail_source);
 }
 
+/// Asks for lines from an address on, to write to them; they need not be ours.
+pub(crate) fn prefetch_for_writing(from: *const u8, bytes: usize) {
+    for line in (0..bytes).step_by(64) {
+        // SAFETY: a prefetch has no effect on what a program does, whatever the address; the instruction is part of
+        // x86-64, or does nothing there.
+        #[allow(unused_unsafe)]
+        unsafe {
+            _mm_prefetch::<_MM_HINT_ET0>(from.wrapping_add(line).cast());
+        }
+    }
+}
+
 /// Orders the streamed stores so far before all later stores.
 pub(crate) fn fence() {
     // SAFETY: x86-64 has SSE.

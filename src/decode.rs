@@ -156,7 +156,7 @@ impl Tensor<'_> {
                 )
             }
             // The plane holds the other rows of the view's tiles too.
-            Category::BlockScaled if whole && (begin, end) == (self.begin, self.end) && end - begin > 32 => {
+            Category::BlockScaled if whole && (begin, end) == (self.begin, self.end) && end - begin >= 8 => {
                 backend::scan(Scan::BlockScales, self.scales)
             }
             _ => false,

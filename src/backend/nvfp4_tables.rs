@@ -33,15 +33,22 @@ pub(crate) fn narrowed<N: Narrow>(
     groups: u64,
 ) -> Nvfp4Tables<N::Word, impl Fn(u8) -> [N::Word; 16]> {
     let quotients = Quotients::new(divisor);
-    let mut words = [[bytemuck::Zeroable::zeroed(); 16]; 128];
-    let mut made = 0;
+    // Filled in its place: it is large to be moved.
+    let mut tables = Nvfp4Tables {
+        words: [[bytemuck::Zeroable::zeroed(); 16]; 128],
+        made: 0,
+        make: move |scale| quotients.group_f32_bits(scale).map(N::narrow),
+    };
     if groups >= LARGE_CALL {
-        for (words, f32_bits) in words.iter_mut().zip(quotients.all_f32_bits()) {
-            *words = f32_bits.map(N::narrow);
-        }
-        made = u128::MAX;
+        let mut words = tables.words.iter_mut();
+        quotients.each_scale(|f32_bits| {
+            if let Some(words) = words.next() {
+                *words = f32_bits.map(N::narrow);
+            }
+        });
+        tables.made = u128::MAX;
     }
-    Nvfp4Tables { words, made, make: move |scale| quotients.group_f32_bits(scale).map(N::narrow) }
+    tables
 }
 
 /// For binary64.

@@ -84,6 +84,7 @@ const fn quotient(code: u8, scale: u8, divisor: u32) -> (u64, i32) {
 ///
 /// Every nonzero product of an E2M1 and an E4M3FN word is `(1 or 1.5) * (1 + m/8) * 2^e`. Scaling a rounded
 /// quotient by a power of two is exact while it stays normal, so 16 divisions serve a whole matrix.
+#[derive(Clone, Copy)]
 pub(crate) struct Quotients {
     divisor: u32,
     /// Indexed by `m`, then by code significand: 1 or 1.5; `None` where a result can leave the normal range.
@@ -138,27 +139,34 @@ impl Quotients {
         with_signs(magnitudes, 1 << 31)
     }
 
-    /// The binary32 words of all 16 codes under every scale, the last of which is a NaN and means nothing.
-    pub(crate) fn all_f32_bits(&self) -> [[u32; 16]; 128] {
+    /// Gives the binary32 words of all 16 codes under every scale in turn, the last of which is a NaN and means
+    /// nothing.
+    #[inline]
+    pub(crate) fn each_scale(&self, mut take: impl FnMut([u32; 16])) {
         // Where no result leaves the normal range, scales from 16 on give what the one 8 before gives, doubled.
-        const SCALES_A_BINADE: usize = 8;
-        const FIRST_DOUBLED: usize = 2 * SCALES_A_BINADE;
-        let mut words = [[0; 16]; 128];
-        let first = if self.f32_bits.is_some() { FIRST_DOUBLED } else { words.len() };
-        for (scale, words) in (0..).zip(words.iter_mut().take(first)) {
-            *words = self.group_f32_bits(scale);
+        const SCALES_A_BINADE: u8 = 8;
+        const BINADES: u8 = 16;
+        const ONE: u32 = 1 << 23;
+        const HALF: [u32; 8] = [0, ONE, ONE, ONE, ONE, ONE, ONE, ONE];
+        const DOUBLE: [[u32; 8]; 2] = [HALF; 2];
+        if self.f32_bits.is_none() {
+            return (0..SCALES_A_BINADE * BINADES).for_each(|scale| take(self.group_f32_bits(scale)));
         }
-        let mut rest = words.get_mut(first - SCALES_A_BINADE..).unwrap_or_default();
-        while let Some((known, next)) = rest.split_first_chunk_mut::<SCALES_A_BINADE>() {
-            for (next, known) in next.iter_mut().zip(known) {
-                for (next, known) in next.iter_mut().zip(known) {
-                    let nonzero = u32::from(*known << 1 != 0);
-                    *next = known.wrapping_add(nonzero << 23);
+        (0..SCALES_A_BINADE).for_each(|scale| take(self.group_f32_bits(scale)));
+        let mut scale = SCALES_A_BINADE;
+        let mut binade = [(); SCALES_A_BINADE as usize].map(|()| {
+            let words = self.group_f32_bits(scale);
+            scale += 1;
+            words
+        });
+        for _ in 1..BINADES {
+            for words in &mut binade {
+                take(*words);
+                for (word, double) in words.iter_mut().zip(DOUBLE.as_flattened()) {
+                    *word = word.wrapping_add(*double);
                 }
             }
-            rest = next;
         }
-        words
     }
 }
 

@@ -83,6 +83,13 @@ impl Chooser<'_> {
             assert!(select(backend));
             // Not `assert_eq!`: the buffers are large.
             assert!(operation() == expected, "{what}: {} differs from portable", backend.name());
+            #[cfg(target_arch = "x86_64")]
+            if backend == Backend::Avx512 {
+                super::x86_64::bf16::hide(true);
+                let same = operation() == expected;
+                super::x86_64::bf16::hide(false);
+                assert!(same, "{what}: avx512 without its bf16 differs from portable");
+            }
         }
     }
 

@@ -313,8 +313,7 @@ const fn fp8_subnormals(place: u32) -> [u8; 16] {
     bytes
 }
 
-/// NVFP4 to 32-bit words, 64 codes under four scales at a time: words of `tables` are moved, no number is
-/// made. The scales of the next 64 codes come 512 bytes on.
+/// NVFP4 to 32-bit words, 64 codes under four scales at a time: words of `tables` are moved, no number is made.
 #[target_feature(enable = "avx2,f16c")]
 pub(super) fn nvfp4_words32(
     codes: &[u8],
@@ -325,9 +324,8 @@ pub(super) fn nvfp4_words32(
 ) {
     let to_top = _mm256_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0);
     let sign = _mm256_set1_epi32(i32::MIN);
-    let quads = codes.as_chunks::<32>().0.iter().zip(scales.chunks(512));
+    let quads = codes.as_chunks::<32>().0.iter().zip(scales.as_chunks().0);
     for ((codes, scales), out) in quads.zip(out.chunks_exact_mut(256)) {
-        let Some(scales) = scales.first_chunk() else { return };
         let scales = each_scale(*scales);
         for ((codes, scale), out) in codes.as_chunks::<8>().0.iter().zip(scales).zip(out.chunks_exact_mut(64))
         {
@@ -359,9 +357,8 @@ pub(super) fn nvfp4_words16(
         0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11,
         13, 15,
     );
-    let quads = codes.as_chunks::<32>().0.iter().zip(scales.chunks(512));
+    let quads = codes.as_chunks::<32>().0.iter().zip(scales.as_chunks().0);
     for ((codes, scales), out) in quads.zip(out.chunks_exact_mut(128)) {
-        let Some(scales) = scales.first_chunk() else { return };
         let scales = each_scale(*scales);
         for ((codes, scale), out) in codes.as_chunks().0.iter().zip(scales).zip(out.as_chunks_mut().0) {
             // The table's low bytes in the low half, its high bytes in the high half.
@@ -385,9 +382,8 @@ pub(super) fn nvfp4_words64(
     out: &mut [u8],
     _: &mut Carry,
 ) {
-    let quads = codes.as_chunks::<32>().0.iter().zip(scales.chunks(512));
+    let quads = codes.as_chunks::<32>().0.iter().zip(scales.as_chunks().0);
     for ((codes, scales), out) in quads.zip(out.chunks_exact_mut(512)) {
-        let Some(scales) = scales.first_chunk() else { return };
         let scales = each_scale(*scales);
         let groups = codes.as_chunks::<8>().0.iter().zip(scales).zip(out.chunks_exact_mut(128));
         for ((codes, scale), out) in groups {

@@ -1,5 +1,6 @@
 //! Decoding by the AVX2 and AVX-512 kernels: which kernel, on which bytes.
 
+use core::cell::RefCell;
 use core::marker::PhantomData;
 use core::mem;
 
@@ -7,7 +8,7 @@ use bytemuck::{Zeroable, cast_slice, cast_slice_mut};
 
 use super::lanes::word_bytes;
 use super::mxcsr::DefaultMode;
-use super::{Lanes, avx2_decode as avx2, avx512_decode as avx512};
+use super::{Lanes, avx2_decode as avx2, avx512_decode as avx512, avx512_nvfp4 as nvfp4};
 use crate::backend::nvfp4_tables::{TableWord, Tables};
 use crate::backend::run::{Carry, Units, run};
 use crate::backend::{FP8_UNIT, Fp8Rows, GroupedRow, Narrow, Nvfp4Rows, Stores, portable};
@@ -23,9 +24,9 @@ pub(crate) enum Simd {
 }
 
 /// A kernel that writes to the output, and one that streams.
-type Pair<Kernel> = [Kernel; 2];
+pub(crate) type Pair<Kernel> = [Kernel; 2];
 
-pub(super) type GroupedKernel = unsafe fn(&GroupedRow<'_>, &mut [u8], &mut Carry);
+pub(crate) type GroupedKernel = unsafe fn(&GroupedRow<'_>, &mut [u8], &mut Carry);
 
 /// Groups of a grouped format; `unit` is what one makes, in bytes.
 pub(super) struct Grouped<'a> {
@@ -63,10 +64,10 @@ pub(crate) fn decode_grouped<N: Narrow>(
 ) {
     use Format::{Q4G64F16S, Q5G64F16S, Q6G64F16S, W8G32F16S};
     let (kernels, lanes, high_bytes): (Pair<GroupedKernel>, _, _) = match (simd, format) {
-        (Simd::Avx512, Q4G64F16S) => ([avx512::q4::<N, false>, avx512::q4::<N, true>], 64, 0),
-        (Simd::Avx512, Q5G64F16S) => ([avx512::q5::<N, false>, avx512::q5::<N, true>], 64, 8),
-        (Simd::Avx512, Q6G64F16S) => ([avx512::q6::<N, false>, avx512::q6::<N, true>], 64, 16),
-        (Simd::Avx512, W8G32F16S) => ([avx512::w8::<N, false>, avx512::w8::<N, true>], 32, 0),
+        (Simd::Avx512, Q4G64F16S) => (N::avx512().q4, 64, 0),
+        (Simd::Avx512, Q5G64F16S) => (N::avx512().q5, 64, 8),
+        (Simd::Avx512, Q6G64F16S) => (N::avx512().q6, 64, 16),
+        (Simd::Avx512, W8G32F16S) => (N::avx512().w8, 32, 0),
         (Simd::Avx2, Q4G64F16S) => ([avx2::q4::<N>; 2], 64, 0),
         (Simd::Avx2, Q5G64F16S) => ([avx2::q5::<N>; 2], 64, 8),
         (Simd::Avx2, Q6G64F16S) => ([avx2::q6::<N>; 2], 64, 16),
@@ -83,7 +84,7 @@ fn default_mode<N: Lanes>(simd: Simd) -> Option<DefaultMode> {
     (simd == Simd::Avx2 && N::RAISES_IN_AVX2).then(DefaultMode::enter)
 }
 
-type Fp8Kernel = unsafe fn(&[u8], f32, &mut [u8], &mut Carry);
+pub(crate) type Fp8Kernel = unsafe fn(&[u8], f32, &mut [u8], &mut Carry);
 
 /// Rows of FP8 codes; one row, or rows of whole units.
 struct Fp8<'a, N> {
@@ -147,7 +148,7 @@ impl<N: Narrow> Fp8<'_, N> {
 /// Decodes rows of FP8 codes under legal row scales.
 pub(crate) fn decode_fp8<N: Narrow>(simd: Simd, rows: &Fp8Rows<'_>, out: &mut [N::Word], stores: &Stores) {
     let kernels: Pair<Fp8Kernel> = match simd {
-        Simd::Avx512 => [avx512::fp8::<N, false>, avx512::fp8::<N, true>],
+        Simd::Avx512 => N::avx512().fp8,
         Simd::Avx2 => [avx2::fp8::<N>; 2],
     };
     let _mode = default_mode::<N>(simd);
@@ -164,17 +165,17 @@ pub(crate) trait Nvfp4Word: TableWord {
 }
 
 impl Nvfp4Word for u16 {
-    const AVX512: Pair<Nvfp4Kernel<Self>> = [avx512::nvfp4_words16::<false>, avx512::nvfp4_words16::<true>];
+    const AVX512: Pair<Nvfp4Kernel<Self>> = [nvfp4::nvfp4_words16::<false>, nvfp4::nvfp4_words16::<true>];
     const AVX2: Pair<Nvfp4Kernel<Self>> = [avx2::nvfp4_words16; 2];
 }
 
 impl Nvfp4Word for u32 {
-    const AVX512: Pair<Nvfp4Kernel<Self>> = [avx512::nvfp4_words32::<false>, avx512::nvfp4_words32::<true>];
+    const AVX512: Pair<Nvfp4Kernel<Self>> = [nvfp4::nvfp4_words32::<false>, nvfp4::nvfp4_words32::<true>];
     const AVX2: Pair<Nvfp4Kernel<Self>> = [avx2::nvfp4_words32; 2];
 }
 
 impl Nvfp4Word for u64 {
-    const AVX512: Pair<Nvfp4Kernel<Self>> = [avx512::nvfp4_words64::<false>, avx512::nvfp4_words64::<true>];
+    const AVX512: Pair<Nvfp4Kernel<Self>> = [nvfp4::nvfp4_words64::<false>, nvfp4::nvfp4_words64::<true>];
     const AVX2: Pair<Nvfp4Kernel<Self>> = [avx2::nvfp4_words64; 2];
 }
 
@@ -186,6 +187,70 @@ struct Nvfp4<'a, W> {
     /// The unit of the first row that the codes begin with.
     first: usize,
     tables: &'a Tables<W>,
+    staged: RefCell<StagedScales>,
+}
+
+/// Units whose scales are staged at a time.
+const STAGED: usize = 256;
+/// Bytes from a row's scales of a unit to the next.
+const TILE: usize = 512;
+/// Neighbouring rows whose scales for a unit lie 16 bytes apart, in one line.
+const STAGED_ROWS: usize = 4;
+
+/// Scales of up to four rows, each row's one after another.
+///
+/// Those of a row lie 512 bytes apart, one unit's in a line: all in a few sets of the first-level cache, which throw
+/// one another out before the next row comes. So the rows of a line are read together.
+struct StagedScales {
+    words: [[[u8; 4]; STAGED]; STAGED_ROWS],
+    first_row: usize,
+    rows: usize,
+    first_unit: usize,
+    units: usize,
+}
+
+impl StagedScales {
+    const fn new() -> Self {
+        Self { words: [[[0; 4]; STAGED]; STAGED_ROWS], first_row: 0, rows: 0, first_unit: 0, units: 0 }
+    }
+
+    /// The scales of a row's units from one on, as many as are staged; not none, if there are any.
+    fn of(&mut self, rows: &Nvfp4Rows<'_>, row: usize, unit: usize) -> &[u8] {
+        let has = |first: usize, count: usize, what: usize| (first..first + count).contains(&what);
+        if !has(self.first_row, self.rows, row) || !has(self.first_unit, self.units, unit) {
+            self.stage(rows, row, unit);
+        }
+        let words = self.words.get(row - self.first_row).and_then(|row| row.get(..self.units));
+        words.and_then(|words| words.get(unit - self.first_unit..)).unwrap_or(&[]).as_flattened()
+    }
+
+    fn stage(&mut self, rows: &Nvfp4Rows<'_>, row: usize, unit: usize) {
+        let units_a_row = rows.groups / 4;
+        (self.first_row, self.first_unit) = (row, unit);
+        self.units = (units_a_row - unit).min(STAGED);
+        self.rows = 1;
+        let tiles = rows.row_scales(row).get(unit * TILE..).unwrap_or(&[]);
+        if unit == 0 && units_a_row <= STAGED && (rows.first_row + row).is_multiple_of(STAGED_ROWS) {
+            self.rows = STAGED_ROWS;
+            let [a, b, c, d] = &mut self.words;
+            let rooms = a.iter_mut().zip(b).zip(c).zip(d);
+            // The last tile's bytes end with those of its last row.
+            for (tile, (((a, b), c), d)) in tiles.chunks(TILE).take(self.units).zip(rooms) {
+                let Some(line) = tile.first_chunk::<52>() else { return };
+                for (word, place) in [(a, 0), (b, 16), (c, 32), (d, 48)] {
+                    if let Some(staged) = line.get(place..).and_then(|bytes| bytes.first_chunk()) {
+                        *word = *staged;
+                    }
+                }
+            }
+        } else if let Some(words) = self.words.first_mut() {
+            for (word, tile) in words.iter_mut().zip(tiles.chunks(TILE).take(self.units)) {
+                if let Some(staged) = tile.first_chunk() {
+                    *word = *staged;
+                }
+            }
+        }
+    }
 }
 
 /// Codes of an NVFP4 unit: four groups, whose scales lie together.
@@ -204,17 +269,24 @@ impl<W: Nvfp4Word> Units for Nvfp4<'_, W> {
         else {
             return;
         };
+        let Ok(mut staged) = self.staged.try_borrow_mut() else { return };
         let mut out = out;
         while !out.is_empty() {
-            let units = units_a_row - unit;
+            let scales = staged.of(self.rows, row, unit);
+            let units = scales.len() / 4;
             let bytes = (units * self.unit_bytes()).min(out.len());
             let Some((row_out, next_out)) = mem::take(&mut out).split_at_mut_checked(bytes) else { return };
-            let scales = self.rows.row_scales(row).get(unit * 512..).unwrap_or(&[]);
             // SAFETY: the kernel was taken for a `Simd` value, which exists only where its instructions do.
             // Memory it reaches through slices.
             unsafe { carry.choose(self.kernels)(codes, scales, self.tables, row_out, carry) };
+            if units == 0 {
+                return;
+            }
             codes = codes.get(units * (NVFP4_UNIT / 2)..).unwrap_or(&[]);
-            (out, row, unit) = (next_out, row + 1, 0);
+            (out, unit) = (next_out, unit + units);
+            if unit == units_a_row {
+                (row, unit) = (row + 1, 0);
+            }
         }
     }
 }
@@ -245,17 +317,18 @@ pub(crate) fn decode_nvfp4<W: Nvfp4Word>(
             *byte = *code;
         }
         let mut words = [W::zeroed(); NVFP4_UNIT];
-        Nvfp4 { kernels, rows, codes: &padded, first, tables }.make(
-            0,
-            cast_slice_mut(&mut words),
-            &mut Carry::none(),
-        );
+        Nvfp4 { kernels, rows, codes: &padded, first, tables, staged: RefCell::new(StagedScales::new()) }
+            .make(0, cast_slice_mut(&mut words), &mut Carry::none());
         for (word, made) in head.iter_mut().zip(words.iter().skip(before * GROUP)) {
             *word = *made;
         }
     }
     let first = if before == 0 { first } else { first + 1 };
-    run(&Nvfp4 { kernels, rows, codes, first, tables }, cast_slice_mut(out), stores);
+    run(
+        &Nvfp4 { kernels, rows, codes, first, tables, staged: RefCell::new(StagedScales::new()) },
+        cast_slice_mut(out),
+        stores,
+    );
 }
 
 type WidenKernel = unsafe fn(&[u8], &mut [u8], &mut Carry);

@@ -2,9 +2,25 @@
 
 use core::arch::x86_64::*;
 
-use super::sink::Sink;
+use super::decode::{Fp8Kernel, GroupedKernel, Pair};
+use super::{avx512_decode as avx512, avx512_words, bf16};
 use crate::backend::nvfp4_tables::Tables;
 use crate::backend::{Narrow, ToBf16, ToF16, ToF32};
+
+/// Asks for the line some way after the first of these bytes, which a kernel that streams will come to. It need not
+/// be there: the processor's own prefetching ends with the page, and begins anew only after some lines.
+#[inline]
+pub(crate) fn prefetch<const STREAM: bool>(bytes: &[u8]) {
+    const AHEAD: usize = 2048;
+    if STREAM {
+        // SAFETY: a prefetch has no effect on what a program does, whatever the address; the instruction is part
+        // of x86-64.
+        #[allow(unused_unsafe)]
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(AHEAD).cast());
+        }
+    }
+}
 
 /// The 64 bytes as a vector.
 #[inline]
@@ -80,6 +96,25 @@ pub(crate) fn store_each32<const N: usize>(bytes: &mut [u8], vectors: [__m256i; 
     }
 }
 
+/// AVX-512 decode kernels of an output type.
+pub(crate) struct Kernels {
+    pub q4: Pair<GroupedKernel>,
+    pub q5: Pair<GroupedKernel>,
+    pub q6: Pair<GroupedKernel>,
+    pub w8: Pair<GroupedKernel>,
+    pub fp8: Pair<Fp8Kernel>,
+}
+
+const fn word_kernels<W: Words16>() -> Kernels {
+    Kernels {
+        q4: [avx512_words::q4::<W, false>, avx512_words::q4::<W, true>],
+        q5: [avx512_words::q5::<W, false>, avx512_words::q5::<W, true>],
+        q6: [avx512_words::q6::<W, false>, avx512_words::q6::<W, true>],
+        w8: [avx512_words::w8::<W, false>, avx512_words::w8::<W, true>],
+        fp8: [avx512_words::fp8::<W, false>, avx512_words::fp8::<W, true>],
+    }
+}
+
 /// An output type as vectors see it.
 ///
 /// Rounding is in integers, or by an instruction that takes the rounding mode from its own bits and ignores
@@ -89,16 +124,8 @@ pub(crate) trait Lanes {
     /// Whether storing may raise an exception that the caller's mode does not mask: then the call is guarded.
     const RAISES_IN_AVX2: bool;
 
-    /// Narrows 32 binary32 words and writes them over the first bytes of `out`.
-    ///
-    /// # Safety
-    /// AVX-512 F, BW and VBMI.
-    unsafe fn store_avx512<const STREAM: bool>(
-        low: __m512,
-        high: __m512,
-        out: &mut [u8],
-        sink: &mut Sink<STREAM>,
-    );
+    /// The AVX-512 kernels for this processor.
+    fn avx512() -> &'static Kernels;
 
     /// Narrows 16 binary32 words and writes them over the first bytes of `out`.
     ///
@@ -110,15 +137,16 @@ pub(crate) trait Lanes {
 impl Lanes for ToF32 {
     const RAISES_IN_AVX2: bool = false;
 
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-    unsafe fn store_avx512<const STREAM: bool>(
-        low: __m512,
-        high: __m512,
-        out: &mut [u8],
-        sink: &mut Sink<STREAM>,
-    ) {
-        sink.put_each(out, [_mm512_castps_si512(low), _mm512_castps_si512(high)]);
+    fn avx512() -> &'static Kernels {
+        const {
+            &Kernels {
+                q4: [avx512::q4::<false>, avx512::q4::<true>],
+                q5: [avx512::q5::<false>, avx512::q5::<true>],
+                q6: [avx512::q6::<false>, avx512::q6::<true>],
+                w8: [avx512::w8::<false>, avx512::w8::<true>],
+                fp8: [avx512::fp8::<false>, avx512::fp8::<true>],
+            }
+        }
     }
 
     #[inline]
@@ -128,20 +156,22 @@ impl Lanes for ToF32 {
     }
 }
 
-impl Lanes for ToBf16 {
-    const RAISES_IN_AVX2: bool = false;
+/// How words of 16 bits are made.
+pub(crate) trait Words16 {
+    /// Narrows 32 binary32 words, rounding once. None is subnormal.
+    ///
+    /// # Safety
+    /// AVX-512 F, BW and VBMI, and what the type says.
+    unsafe fn narrow_avx512(low: __m512, high: __m512) -> __m512i;
+}
 
+impl Words16 for ToBf16 {
     /// The high halves, plus one where the low half and the last kept bit say so. The carry of
     /// `low + 0x7fff + odd` out of 16 bits is bit 15 of the rounded-up mean of `low` and `0x7ffe + odd`.
     /// No NaN comes here but the quiet `0x7fc00000`, whose low half is zero.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-    unsafe fn store_avx512<const STREAM: bool>(
-        low: __m512,
-        high: __m512,
-        out: &mut [u8],
-        sink: &mut Sink<STREAM>,
-    ) {
+    unsafe fn narrow_avx512(low: __m512, high: __m512) -> __m512i {
         const LOW_HALVES: [u16; 32] = even_numbers(0);
         const HIGH_HALVES: [u16; 32] = even_numbers(1);
         let (low, high) = (_mm512_castps_si512(low), _mm512_castps_si512(high));
@@ -150,7 +180,45 @@ impl Lanes for ToBf16 {
         let (one, bias) = (_mm512_set1_epi16(1), _mm512_set1_epi16(0x7ffe));
         let odd_bias = _mm512_ternarylogic_epi32::<0b1111_1000>(bias, kept, one); // bias | kept & one
         let carry = _mm512_srli_epi16::<15>(average(dropped, odd_bias));
-        sink.put_each(out, [_mm512_add_epi16(kept, carry)]);
+        _mm512_add_epi16(kept, carry)
+    }
+}
+
+/// bf16 by the instruction for it, which the processor must have.
+///
+/// It rounds to nearest even, raises nothing and reads no mode. It takes subnormals for zeros and makes none: neither
+/// comes here, as bf16 has the exponents of binary32, so that what is normal stays so.
+pub(crate) struct Bf16Instruction;
+
+impl Words16 for Bf16Instruction {
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn narrow_avx512(low: __m512, high: __m512) -> __m512i {
+        let words: __m512i;
+        // SAFETY: the processor has AVX-512 BF16, by the caller's promise; only registers are touched. Written out
+        // because the kernels are compiled for processors without it, too.
+        unsafe {
+            core::arch::asm!(
+                "vcvtne2ps2bf16 {words}, {high}, {low}",
+                words = lateout(zmm_reg) words,
+                high = in(zmm_reg) high,
+                low = in(zmm_reg) low,
+                options(pure, nomem, nostack, preserves_flags)
+            );
+        }
+        words
+    }
+}
+
+impl Lanes for ToBf16 {
+    const RAISES_IN_AVX2: bool = false;
+
+    fn avx512() -> &'static Kernels {
+        if bf16::is_there() {
+            const { &word_kernels::<Bf16Instruction>() }
+        } else {
+            const { &word_kernels::<Self>() }
+        }
     }
 
     #[inline]
@@ -166,6 +234,24 @@ impl Lanes for ToBf16 {
         let packed = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packus_epi32(low, high));
         store_each32(out, [packed]);
     }
+}
+
+/// A scale in every lane. Written out because the compiler would take the instruction for floats, which takes up a
+/// pipe where this one is only a load.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn each_lane(scale: &f32) -> __m512 {
+    let lanes: __m512;
+    // SAFETY: the function has AVX-512F, and the reference is 4 readable bytes.
+    unsafe {
+        core::arch::asm!(
+            "vpbroadcastd {lanes}, dword ptr [{scale}]",
+            lanes = lateout(zmm_reg) lanes,
+            scale = in(reg) scale,
+            options(pure, readonly, nostack, preserves_flags)
+        );
+    }
+    lanes
 }
 
 /// The means of unsigned 16-bit lanes, rounded up.
@@ -187,21 +273,22 @@ fn average(a: __m512i, b: __m512i) -> __m512i {
     mean
 }
 
-impl Lanes for ToF16 {
-    const RAISES_IN_AVX2: bool = true;
-
+impl Words16 for ToF16 {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-    unsafe fn store_avx512<const STREAM: bool>(
-        low: __m512,
-        high: __m512,
-        out: &mut [u8],
-        sink: &mut Sink<STREAM>,
-    ) {
+    unsafe fn narrow_avx512(low: __m512, high: __m512) -> __m512i {
         // To nearest, ties to even, by the instruction's own bits, and raising no exception.
         const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
         let (low, high) = (_mm512_cvt_roundps_ph::<NEAREST>(low), _mm512_cvt_roundps_ph::<NEAREST>(high));
-        sink.put_each(out, [_mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)]);
+        _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
+    }
+}
+
+impl Lanes for ToF16 {
+    const RAISES_IN_AVX2: bool = true;
+
+    fn avx512() -> &'static Kernels {
+        const { &word_kernels::<Self>() }
     }
 
     #[inline]

@@ -13,32 +13,10 @@
 use core::arch::x86_64::*;
 use core::hint::black_box;
 
+use super::avx512_scales::{Kind, MAGNITUDE, UNIT, batch_scales, find_scales, load, pair_maxima};
+use super::lanes::{each_lane, words};
 use super::output::{BATCH, Lines, Output, Room, batch_bytes};
-use super::quantize::{BF16, F16, F32, code_min, element_bytes};
-
-/// Weights of a unit.
-const UNIT: usize = 64;
-
-const MAGNITUDE: i32 = 0x7fff_ffff;
-
-/// `1 / scale` of the groups of a batch, and the scale words; eight groups fill the lower halves.
-#[derive(Clone, Copy)]
-struct Scales {
-    inverse: __m512,
-    words: __m256i,
-    kind: Kind,
-}
-
-/// What the scales of a batch are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Zero or normal.
-    Plain,
-    /// Some are subnormal.
-    Subnormal,
-    /// Some are infinite or NaN.
-    Fault,
-}
+use super::quantize::{BF16, F32, code_min, element_bytes};
 
 /// Quantizes up to `batches` batches and returns how many it has done: it stops before one with a value or a
 /// scale that is not finite, and when there is no room for one more. What it has written of a batch that is not
@@ -85,10 +63,10 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
                 let c0 = convert_pair::<BITS, SOURCE, false>(batch, 0, inverses, room, &mut stream);
                 scales = find_scales::<BITS, SOURCE>([p0, p1, p2, p3]);
                 let c1 = convert_pair::<BITS, SOURCE, false>(batch, 1, inverses, room, &mut stream);
-                store_high::<BITS>([c0, c1], 0, room, &mut stream);
+                store_high::<BITS, SOURCE>([c0, c1], 0, room, &mut stream);
                 let c2 = convert_pair::<BITS, SOURCE, false>(batch, 2, inverses, room, &mut stream);
                 let c3 = convert_pair::<BITS, SOURCE, false>(batch, 3, inverses, room, &mut stream);
-                store_high::<BITS>([c2, c3], 1, room, &mut stream);
+                store_high::<BITS, SOURCE>([c2, c3], 1, room, &mut stream);
                 let least =
                     _mm512_min_epi8(_mm512_min_epi8(c0.least, c1.least), _mm512_min_epi8(c2.least, c3.least));
                 good = SOURCE != F32 || _mm512_cmpeq_epi8_mask(least, _mm512_set1_epi8(i8::MIN)) == 0;
@@ -181,23 +159,6 @@ fn inverses_of(vector: &__m512) -> &[f32; 16] {
     unsafe { &*core::ptr::from_ref(vector).cast() }
 }
 
-/// # Safety
-/// The batch is readable.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-unsafe fn batch_scales<const BITS: u32, const SOURCE: u8>(batch: *const u8) -> Scales {
-    // SAFETY: the caller's promise.
-    let pairs = unsafe {
-        [
-            pair_maxima::<BITS, SOURCE>(batch, 0),
-            pair_maxima::<BITS, SOURCE>(batch, 1),
-            pair_maxima::<BITS, SOURCE>(batch, 2),
-            pair_maxima::<BITS, SOURCE>(batch, 3),
-        ]
-    };
-    find_scales::<BITS, SOURCE>(pairs)
-}
-
 /// Quantizes and packs a batch with any finite scales; `false` if it has a value that is not finite.
 ///
 /// # Safety
@@ -216,7 +177,7 @@ unsafe fn convert_clamped<const BITS: u32, const SOURCE: u8>(
         unsafe {
             let first = convert_pair::<BITS, SOURCE, true>(batch, 2 * half, inverses, room, &mut stream);
             let second = convert_pair::<BITS, SOURCE, true>(batch, 2 * half + 1, inverses, room, &mut stream);
-            store_high::<BITS>([first, second], half, room, &mut stream);
+            store_high::<BITS, SOURCE>([first, second], half, room, &mut stream);
         }
     }
     if SOURCE != F32 {
@@ -229,153 +190,6 @@ unsafe fn convert_clamped<const BITS: u32, const SOURCE: u8>(
         greatest = _mm512_max_epu32(greatest, _mm512_and_si512(words, _mm512_set1_epi32(MAGNITUDE)));
     }
     (_mm512_cmpge_epu32_mask(greatest, _mm512_set1_epi32(0x7f80_0000)) == 0, stream)
-}
-
-/// # Safety
-/// 64 bytes are readable.
-#[inline]
-#[target_feature(enable = "avx512f")]
-unsafe fn load(from: *const u8) -> __m512i {
-    // SAFETY: the caller's promise.
-    unsafe { _mm512_loadu_si512(from.cast()) }
-}
-
-/// The maxima of the groups of units `2 * pair` and `2 * pair + 1`, not yet of all lanes: of two groups 8 lanes
-/// are left, of W8's four groups 4.
-///
-/// # Safety
-/// The batch is readable.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-unsafe fn pair_maxima<const BITS: u32, const SOURCE: u8>(batch: *const u8, pair: usize) -> __m512i {
-    let unit_bytes = UNIT * element_bytes(SOURCE);
-    // SAFETY: both units lie in the batch.
-    let (first, second) = unsafe {
-        let unit = batch.add(2 * pair * unit_bytes);
-        (unit_maxima::<SOURCE>(unit), unit_maxima::<SOURCE>(unit.add(unit_bytes)))
-    };
-    if BITS == 8 {
-        fold_halves_again(fold_halves(first[0], first[1]), fold_halves(second[0], second[1]))
-    } else {
-        fold_halves(_mm512_max_epu32(first[0], first[1]), _mm512_max_epu32(second[0], second[1]))
-    }
-}
-
-/// The maxima of 32 weights and of the next 32, in 16 lanes each, without f32 NaNs that are quiet.
-///
-/// # Safety
-/// The unit is readable.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq")]
-unsafe fn unit_maxima<const SOURCE: u8>(unit: *const u8) -> [__m512i; 2] {
-    if SOURCE == F32 {
-        // The greater magnitude, with a plus sign.
-        const MAX_ABS: i32 = 0b10_11;
-        // SAFETY: a unit is 256 bytes.
-        let [a, b, c, d] =
-            unsafe { [load(unit), load(unit.add(64)), load(unit.add(128)), load(unit.add(192))] }
-                .map(|x| _mm512_castsi512_ps(x));
-        [_mm512_range_ps::<MAX_ABS>(a, b), _mm512_range_ps::<MAX_ABS>(c, d)].map(|x| _mm512_castps_si512(x))
-    } else {
-        let mask = _mm512_set1_epi32(MAGNITUDE & !0xffff);
-        // SAFETY: a unit is 128 bytes.
-        unsafe { [load(unit), load(unit.add(64))] }.map(|x| {
-            let high = _mm512_and_si512(x, mask);
-            let low = _mm512_and_si512(_mm512_slli_epi32::<16>(x), mask);
-            _mm512_max_epu32(high, low)
-        })
-    }
-}
-
-/// Two vectors to one: half as many lanes of each.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn fold_halves(x: __m512i, y: __m512i) -> __m512i {
-    let low = _mm512_shuffle_i32x4::<0x44>(x, y);
-    let high = _mm512_shuffle_i32x4::<0xee>(x, y);
-    _mm512_max_epu32(low, high)
-}
-
-/// Two such pairs to one vector of four blocks.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn fold_halves_again(x: __m512i, y: __m512i) -> __m512i {
-    let even = _mm512_shuffle_i32x4::<0x88>(x, y);
-    let odd = _mm512_shuffle_i32x4::<0xdd>(x, y);
-    _mm512_max_epu32(even, odd)
-}
-
-/// Two vectors of blocks to one, half as many lanes of each in every block.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn fold_in_blocks(x: __m512i, y: __m512i) -> __m512i {
-    let (x, y) = (_mm512_castsi512_ps(x), _mm512_castsi512_ps(y));
-    let even = _mm512_castps_si512(_mm512_shuffle_ps::<0x88>(x, y));
-    let odd = _mm512_castps_si512(_mm512_shuffle_ps::<0xdd>(x, y));
-    _mm512_max_epu32(even, odd)
-}
-
-/// The scales of a batch.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-fn find_scales<const BITS: u32, const SOURCE: u8>(pairs: [__m512i; 4]) -> Scales {
-    const INFINITY: i16 = 0x7c00;
-    const MIN_NORMAL: i16 = 0x0400;
-    let code_max = ((1 << (BITS - 1)) - 1) as f32;
-    let [p0, p1, p2, p3] = pairs;
-    if BITS == 8 {
-        let blocks = fold_in_blocks(fold_in_blocks(p0, p1), fold_in_blocks(p2, p3));
-        let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-        let maxima = _mm512_permutexvar_epi32(order, blocks);
-        let maxima = if SOURCE == F16 {
-            _mm512_castps_si512(_mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(maxima))))
-        } else {
-            maxima
-        };
-        let nonzero = _mm512_test_epi32_mask(maxima, maxima);
-        let raw = _mm512_div_ps(_mm512_castsi512_ps(maxima), _mm512_set1_ps(code_max));
-        let words = _mm512_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT }>(raw);
-        let words = _mm256_maskz_max_epu16(nonzero, words, _mm256_set1_epi16(1));
-        let scale = _mm512_cvtph_ps(words);
-        let inverse = _mm512_maskz_div_ps(nonzero, _mm512_set1_ps(1.0), scale);
-        // Zero is not below the least normal but one less than 2^16 here.
-        let before = _mm256_sub_epi16(words, _mm256_set1_epi16(1));
-        let fault = _mm256_cmpge_epu16_mask(words, _mm256_set1_epi16(INFINITY)) != 0;
-        let subnormal = _mm256_cmplt_epu16_mask(before, _mm256_set1_epi16(MIN_NORMAL - 1)) != 0;
-        Scales { inverse, words, kind: kind(fault, subnormal) }
-    } else {
-        let blocks = fold_in_blocks(fold_halves_again(p0, p1), fold_halves_again(p2, p3));
-        let blocks = _mm512_max_epu32(blocks, _mm512_shuffle_epi32::<0xb1>(blocks));
-        let order = _mm512_setr_epi32(0, 4, 8, 12, 2, 6, 10, 14, 0, 0, 0, 0, 0, 0, 0, 0);
-        let maxima = _mm512_castsi512_si256(_mm512_permutexvar_epi32(order, blocks));
-        let maxima = if SOURCE == F16 {
-            _mm256_castps_si256(_mm256_cvtph_ps(_mm256_cvtepi32_epi16(_mm256_srli_epi32::<16>(maxima))))
-        } else {
-            maxima
-        };
-        let nonzero = _mm256_test_epi32_mask(maxima, maxima);
-        let raw = _mm256_div_ps(_mm256_castsi256_ps(maxima), _mm256_set1_ps(code_max));
-        let words = _mm256_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT }>(raw);
-        let words = _mm_maskz_max_epu16(nonzero, words, _mm_set1_epi16(1));
-        let scale = _mm256_cvtph_ps(words);
-        let inverse = _mm256_maskz_div_ps(nonzero, _mm256_set1_ps(1.0), scale);
-        let before = _mm_sub_epi16(words, _mm_set1_epi16(1));
-        let fault = _mm_cmpge_epu16_mask(words, _mm_set1_epi16(INFINITY)) != 0;
-        let subnormal = _mm_cmplt_epu16_mask(before, _mm_set1_epi16(MIN_NORMAL - 1)) != 0;
-        Scales {
-            inverse: _mm512_zextps256_ps512(inverse),
-            words: _mm256_zextsi128_si256(words),
-            kind: kind(fault, subnormal),
-        }
-    }
-}
-
-const fn kind(fault: bool, subnormal: bool) -> Kind {
-    match (fault, subnormal) {
-        (true, _) => Kind::Fault,
-        (_, true) => Kind::Subnormal,
-        _ => Kind::Plain,
-    }
 }
 
 /// # Safety
@@ -393,7 +207,7 @@ unsafe fn store_words<const BITS: u32>(words: __m256i, room: Room) {
     }
 }
 
-/// 16 weights as binary32; finite ones of any source are exact.
+/// 16 weights of f32 or f16 as binary32; finite ones are exact.
 ///
 /// # Safety
 /// The 16 elements are readable.
@@ -404,17 +218,88 @@ unsafe fn load_16<const SOURCE: u8>(from: *const u8) -> __m512 {
     unsafe {
         match SOURCE {
             F32 => _mm512_loadu_ps(from.cast()),
-            BF16 => {
-                let words = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast()));
-                _mm512_castsi512_ps(_mm512_slli_epi32::<16>(words))
-            }
             _ => _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())),
         }
     }
 }
 
-/// The codes of a unit as bytes, in the order that packing leaves: in block `k`, lanes `4k..`, `16 + 4k..`,
-/// `32 + 4k..` and `48 + 4k..`, four of each.
+/// Tables for the two orders that packing leaves in block `k` of a unit: lanes `4k..`, `16 + 4k..`, `32 + 4k..` and
+/// `48 + 4k..`, four of each; or, of bf16, lanes `8k..` and `32 + 8k..`, eight of each.
+struct Orders;
+
+impl Orders {
+    /// 32-bit parts of the lanes in order.
+    const fn lanes(source: u8) -> [u32; 16] {
+        if source == BF16 {
+            [0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15]
+        } else {
+            [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15]
+        }
+    }
+
+    /// Pairs of base bytes of two units in order, of which each block has four of the first, then four of the second.
+    const fn base(source: u8) -> [u16; 32] {
+        if source == BF16 {
+            [
+                0, 1, 8, 9, 16, 17, 24, 25, 2, 3, 10, 11, 18, 19, 26, 27, 4, 5, 12, 13, 20, 21, 28, 29, 6, 7,
+                14, 15, 22, 23, 30, 31,
+            ]
+        } else {
+            [
+                0, 8, 16, 24, 1, 9, 17, 25, 2, 10, 18, 26, 3, 11, 19, 27, 4, 12, 20, 28, 5, 13, 21, 29, 6,
+                14, 22, 30, 7, 15, 23, 31,
+            ]
+        }
+    }
+
+    /// High bytes of four units of Q6 in order, of which each block has four of each.
+    #[rustfmt::skip]
+    const fn high(source: u8) -> [u8; 64] {
+        if source == BF16 {
+            [
+                0, 1, 16, 17, 32, 33, 48, 49, 2, 3, 18, 19, 34, 35, 50, 51,
+                4, 5, 20, 21, 36, 37, 52, 53, 6, 7, 22, 23, 38, 39, 54, 55,
+                8, 9, 24, 25, 40, 41, 56, 57, 10, 11, 26, 27, 42, 43, 58, 59,
+                12, 13, 28, 29, 44, 45, 60, 61, 14, 15, 30, 31, 46, 47, 62, 63,
+            ]
+        } else {
+            [
+                0, 16, 32, 48, 1, 17, 33, 49, 2, 18, 34, 50, 3, 19, 35, 51,
+                4, 20, 36, 52, 5, 21, 37, 53, 6, 22, 38, 54, 7, 23, 39, 55,
+                8, 24, 40, 56, 9, 25, 41, 57, 10, 26, 42, 58, 11, 27, 43, 59,
+                12, 28, 44, 60, 13, 29, 45, 61, 14, 30, 46, 62, 15, 31, 47, 63,
+            ]
+        }
+    }
+}
+
+/// The codes of 32 weights in bf16, as 16-bit numbers: those in the low halves of 32 bits, and those in the high ones.
+///
+/// # Safety
+/// The 32 elements are readable.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn bf16_codes<const BITS: u32, const CLAMP: bool>(from: *const u8, inverse: &f32) -> __m512i {
+    let inverse = each_lane(inverse);
+    let code = |words| {
+        let code = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_castsi512_ps(words), inverse));
+        if !CLAMP {
+            // A finite weight's is at most a little beyond the greatest.
+            return code;
+        }
+        let greatest = if BITS == 8 { i8::MAX } else { -1 - code_min(BITS) };
+        let code = _mm512_max_epi32(code, _mm512_set1_epi32(i32::from(code_min(BITS))));
+        _mm512_min_epi32(code, _mm512_set1_epi32(i32::from(greatest)))
+    };
+    // SAFETY: the caller's promise.
+    let words = unsafe { load(from) };
+    let low = code(_mm512_slli_epi32::<16>(words));
+    let high = code(_mm512_and_si512(words, _mm512_set1_epi32(!0xffff)));
+    // The low half where the mask has ones.
+    _mm512_ternarylogic_epi32::<0b1100_1010>(_mm512_set1_epi32(0xffff), low, _mm512_slli_epi32::<16>(high))
+}
+
+/// The codes of a unit as bytes, in the source's order of [`Orders`].
 ///
 /// # Safety
 /// The unit is readable.
@@ -422,10 +307,19 @@ unsafe fn load_16<const SOURCE: u8>(from: *const u8) -> __m512 {
 #[target_feature(enable = "avx512f,avx512bw")]
 unsafe fn unit_codes<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
     unit: *const u8,
-    inverses: [f32; 2],
+    inverses: [&f32; 2],
 ) -> __m512i {
+    if SOURCE == BF16 {
+        let [low, high] = inverses;
+        // SAFETY: a unit is twice 32 elements.
+        return unsafe {
+            let (low, high) =
+                (bf16_codes::<BITS, CLAMP>(unit, low), bf16_codes::<BITS, CLAMP>(unit.add(UNIT), high));
+            _mm512_packs_epi16(low, high)
+        };
+    }
     let step = 16 * element_bytes(SOURCE);
-    let [low, high] = inverses.map(|inverse| _mm512_set1_ps(inverse));
+    let [low, high] = inverses.map(|inverse| each_lane(inverse));
     // SAFETY: a unit is four times 16 elements.
     let [a, b, c, d] = unsafe {
         [
@@ -445,8 +339,8 @@ unsafe fn unit_codes<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
     if BITS == 8 { codes } else { _mm512_min_epi8(codes, _mm512_set1_epi8(-1 - code_min(BITS))) }
 }
 
-/// What two units leave behind: the least codes of each lane, and the high bytes of Q6 as words: word `8k + j` of
-/// lanes `16j + 4k..` of the first unit, word `8k + 4 + j` of the second.
+/// What two units leave behind: the least codes of each lane, and the high bytes of Q6 as words: in turn four of the
+/// first unit, four of the second.
 #[derive(Clone, Copy)]
 struct Converted {
     least: __m512i,
@@ -459,19 +353,17 @@ struct Converted {
 /// The room is one of a batch of the format. So is what the stream comes to.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-unsafe fn store_high<const BITS: u32>(pairs: [Converted; 2], half: usize, room: Room, stream: &mut Stream) {
+unsafe fn store_high<const BITS: u32, const SOURCE: u8>(
+    pairs: [Converted; 2],
+    half: usize,
+    room: Room,
+    stream: &mut Stream,
+) {
     if BITS == 6 {
         let [low, high] = pairs.map(|pair| pair.high);
-        // Byte `16u + 4j + k` comes from byte `16k + 4u + j`.
-        #[rustfmt::skip]
-        const ORDER: [u8; 64] = [
-            0, 16, 32, 48, 1, 17, 33, 49, 2, 18, 34, 50, 3, 19, 35, 51,
-            4, 20, 36, 52, 5, 21, 37, 53, 6, 22, 38, 54, 7, 23, 39, 55,
-            8, 24, 40, 56, 9, 25, 41, 57, 10, 26, 42, 58, 11, 27, 43, 59,
-            12, 28, 44, 60, 13, 29, 45, 61, 14, 30, 46, 62, 15, 31, 47, 63,
-        ];
+        let order = const { Orders::high(SOURCE) };
         // SAFETY: the array is 64 bytes.
-        let order = unsafe { load(ORDER.as_ptr()) };
+        let order = unsafe { load(order.as_ptr()) };
         let high = _mm512_permutexvar_epi8(order, _mm512_packus_epi16(low, high));
         // SAFETY: half of a batch has 64 high bytes of Q6.
         unsafe { store(room.high.add(64 * half), &mut stream.high, high) };
@@ -493,8 +385,8 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
 ) -> Converted {
     let lines = &mut stream.base;
     let unit_bytes = UNIT * element_bytes(SOURCE);
-    let inverse = |group: usize| inverses.get(group).copied().unwrap_or(0.0);
-    let ordered = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    let inverse = |group: usize| inverses.get(group).unwrap_or(&0.0);
+    let ordered = words(&const { Orders::lanes(SOURCE) });
     // SAFETY: both units lie in the batch. Each takes 64 base bytes of W8, else 32; 8 high bytes of Q5, 16 of Q6.
     unsafe {
         let unit = batch.add(2 * pair * unit_bytes);
@@ -515,12 +407,7 @@ unsafe fn convert_pair<const BITS: u32, const SOURCE: u8, const CLAMP: bool>(
         let low = _mm512_maddubs_epi16(_mm512_and_si512(first, nibbles), weights);
         let high = _mm512_maddubs_epi16(_mm512_and_si512(second, nibbles), weights);
         let packed = _mm512_packus_epi16(low, high);
-        // Word `8k + j` holds lanes `16j + 4k..` of the first unit, word `8k + 4 + j` those of the second.
-        #[rustfmt::skip]
-        let order = _mm512_set_epi16(
-            31, 23, 15, 7, 30, 22, 14, 6, 29, 21, 13, 5, 28, 20, 12, 4,
-            27, 19, 11, 3, 26, 18, 10, 2, 25, 17, 9, 1, 24, 16, 8, 0,
-        );
+        let order = words(&const { Orders::base(SOURCE) });
         let base = room.base.add(64 * pair);
         store(base, lines, _mm512_permutexvar_epi16(order, packed));
         if BITS == 5 {

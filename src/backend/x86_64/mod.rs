@@ -7,6 +7,7 @@ mod avx512_decode;
 mod avx512_nvfp4;
 mod avx512_pack;
 mod avx512_quantize;
+mod avx512_scales;
 mod avx512_words;
 pub(super) mod bf16;
 pub(super) mod decode;

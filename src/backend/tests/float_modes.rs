@@ -48,7 +48,10 @@ fn decoding() {
                         assert!(select(backend));
                         for mode in all_modes() {
                             let what = (format.name(), value.name(), backend.name());
-                            assert!(in_mode(mode, &operation) == expected, "{what:?} in mode {mode:04x}");
+                            let same = || in_mode(mode, &operation) == expected;
+                            assert!(same(), "{what:?} in mode {mode:04x}");
+                            let without = super::without_bf16(backend, same);
+                            assert!(without != Some(false), "{what:?} in mode {mode:04x}, no bf16");
                         }
                     }
                 }

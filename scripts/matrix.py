@@ -3,7 +3,7 @@
 
 A target is named in full or by its beginning; none named means all. What a target needs is installed first
 (Debian packages, as root). A suite that cannot run, or a part of one that says so in a line `SKIPPED: reason`,
-is shown with its reason; a skip fails the run unless the reason is a missing GPU. Exit code 0: nothing failed.
+is shown with its reason; a skip fails the run unless the reason is missing hardware. Exit code 0: nothing failed.
 
 Results are kept under target/, so that targets may be run one at a time; `--readme` writes the table of all of
 them between the README's two marks. `--ci` runs, of one big-endian and one bare-metal target, what takes minutes.
@@ -45,7 +45,7 @@ class Target:
 
 def host(name, what, needs, cargo, more=()):
     run, *rest = CONFORMANCE
-    suites = {"tests": [*cargo, *TESTS, *more, *SHOW, "--include-ignored"], "vectors": [*cargo, run, *more, *rest]}
+    suites = {"tests": [*cargo, *TESTS, *more, *SHOW], "vectors": [*cargo, run, *more, *rest]}
     return Target(name, what, needs, suites)
 
 

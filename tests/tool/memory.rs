@@ -60,13 +60,13 @@ fn one_long_row_takes_no_more() {
 }
 
 #[test]
-#[ignore = "writes 3 GB; run with --ignored, in release"]
+#[ignore = "on demand: writes 3 GB; run with --ignored, in release"]
 fn memory_stays_small_on_three_gigabytes() {
     assert_small("packing 3 GB", pack(&folder(), 12, 64_000, 1024).1);
 }
 
 #[test]
-#[ignore = "writes 2 GB; run with --ignored, in release"]
+#[ignore = "on demand: writes 2 GB; run with --ignored, in release"]
 fn one_row_of_two_gigabytes_takes_no_more() {
     assert_small("packing one row of 2 GB", pack(&folder(), 1, 1, 512 << 20).1);
 }

@@ -67,7 +67,7 @@ impl Type {
 pub(super) fn backends() -> Vec<Backend> {
     for &backend in Backend::ALL {
         if !backend.is_available() {
-            eprintln!("SKIPPED: this processor cannot run {}", backend.name());
+            eprintln!("SKIPPED: this processor has no {}", backend.name());
         }
     }
     Backend::ALL.iter().copied().filter(|backend| backend.is_available()).collect()

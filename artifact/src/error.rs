@@ -28,7 +28,11 @@ pub enum Error {
         found: u8,
     },
     /// The directory is empty or longer than the file.
-    #[error("the directory is said to have {json_bytes} bytes, in a file of {file_bytes}")]
+    #[error(
+        "the directory is said to have {json_bytes} bytes; it has at least 1, and the file of {file_bytes} has \
+         room for {}",
+        file_bytes.saturating_sub(PREFIX_BYTES)
+    )]
     DirectoryLength {
         /// Length that the file states.
         json_bytes: u64,
@@ -50,7 +54,13 @@ pub enum Error {
         /// Offset in the directory.
         offset: usize,
     },
-    /// The directory is not JSON; a lone surrogate escape is among the reasons.
+    /// An escape stands for half of a surrogate pair, and the other half is not there.
+    #[error("the directory holds a lone surrogate escape at its byte {offset}")]
+    LoneSurrogate {
+        /// Offset in the directory.
+        offset: usize,
+    },
+    /// The directory is not JSON.
     #[error("the directory is not JSON: {message}")]
     Syntax {
         /// What is wrong, with line and column.

@@ -35,6 +35,9 @@ impl Tree {
         }
         let text =
             std::str::from_utf8(json).map_err(|error| Error::NotUtf8 { offset: error.valid_up_to() })?;
+        if let Some(offset) = lone_surrogate(json) {
+            return Err(Error::LoneSurrogate { offset });
+        }
         let too_deep = Cell::new(false);
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let seed = Seed { levels: DEEPEST, too_deep: &too_deep };
@@ -58,6 +61,24 @@ impl Tree {
             Self::Members(_) => "an object".into(),
         }
     }
+}
+
+/// Finds the first escape of half a surrogate pair. Backslashes stand in strings only, where each begins an escape.
+fn lone_surrogate(json: &[u8]) -> Option<usize> {
+    let unit = |at: usize| match json.get(at..at + 6)? {
+        [b'\\', b'u', digits @ ..] => u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok(),
+        _ => None,
+    };
+    let mut at = 0;
+    while let Some(ahead) = json.get(at..)?.iter().position(|&byte| byte == b'\\') {
+        at += ahead;
+        at += match unit(at) {
+            Some(0xd800..=0xdbff) if matches!(unit(at + 6), Some(0xdc00..=0xdfff)) => 12,
+            Some(0xd800..=0xdfff) => return Some(at),
+            _ => 2,
+        };
+    }
+    None
 }
 
 /// Reads a value in which arrays and objects may nest `levels` deep.

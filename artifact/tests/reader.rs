@@ -157,15 +157,39 @@ fn the_text_is_json() {
         good.replace("\"bytes\":8", "\"bytes\":NaN"),
         good.replace("bias", "bi\nas"),
         good.replace("bias", "bi\\xas"),
-        good.replace("bias", "\\ud800"),
-        good.replace("bias", "\\udc00"),
-        good.replace("bias", "\\ud800\\u0041"),
-        good.replace("bias", "\\udc00\\ud800"),
-        good.replace("\"name\"", "\"\\ud800\""),
         good.clone() + "// end",
         " ".into(),
     ] {
         assert_refused!(refuse_directory(&bad), Error::Syntax { .. });
+    }
+}
+
+#[test]
+fn surrogate_escapes_come_in_pairs() {
+    for (pair, name) in [("\\uD83D\\uDE00", "😀"), ("\\\\ud800", "\\ud800"), ("\\udbff\\udfff", "\u{10ffff}")]
+    {
+        let bytes = file(directory(&altered("bias", pair)), 8);
+        assert_eq!(Artifact::new(&bytes).unwrap().directory().objects()[0].name(), name);
+    }
+    let at = directory(BIAS).find("bias").unwrap();
+    for (bad, ahead) in [
+        ("\\ud800", 0),
+        ("\\uDC00", 0),
+        ("\\ud800\\u0041", 0),
+        ("\\ud800\\ud800\\udc00", 0),
+        ("\\udc00\\ud800", 0),
+        ("\\ud83d\\ude00\\udbff", 12),
+        ("\\n\\\\\\udfff", 4),
+        ("\\ud800x\\udc00", 0),
+    ] {
+        let error = refuse_objects(&altered("bias", bad));
+        assert_refused!(error, Error::LoneSurrogate { offset } if offset == at + ahead);
+    }
+    let member = refuse_objects(&altered("\"name\"", "\"\\ud800\""));
+    assert_refused!(member, Error::LoneSurrogate { .. });
+    for cut in ["\\u", "\\ud8", "\\u+123", "\\"] {
+        let json = directory(&altered("bias", cut));
+        assert_refused!(refuse_directory(&json[..at + cut.len()]), Error::Syntax { .. });
     }
 }
 

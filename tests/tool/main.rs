@@ -3,9 +3,11 @@
 mod assign;
 mod bundled;
 mod golden;
+mod hostile;
 mod import;
 mod memory;
 mod page;
+mod places;
 mod recipe;
 mod refused;
 mod robust;

@@ -52,13 +52,7 @@
 #![warn(missing_docs, missing_debug_implementations)]
 #![cfg_attr(
     not(test),
-    deny(
-        clippy::indexing_slicing,
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::incompatible_msrv
-    )
+    deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
 #[cfg(any(test, feature = "cuda"))]

@@ -239,6 +239,7 @@ fn bf16_exact(word: u32) -> Option<u16> {
 fn f32_exact(word: u64) -> Option<u32> {
     const FRACTION: u64 = (1 << 52) - 1;
     const INFINITY: u64 = 0x7ff << 52;
+    const F32_INFINITY: u32 = 0xff << 23;
     if word & INFINITY == INFINITY {
         // The payload's top 23 bits, the quiet bit as it is; they must say all there is.
         let payload = word & FRACTION;
@@ -248,6 +249,9 @@ fn f32_exact(word: u64) -> Option<u32> {
     }
     let narrow = f32_bits_from_f64_bits(word);
     let (significand, exponent) = f32_split(narrow);
+    if narrow & F32_INFINITY == F32_INFINITY {
+        return None; // too large; infinity splits as 2^128 does
+    }
     let magnitude = word & !(1 << 63);
     (f64_bits_from_scaled(significand.into(), exponent) == magnitude).then_some(narrow)
 }

@@ -138,6 +138,21 @@ fn exact_takes_what_the_type_holds_and_nothing_else() {
     }
 }
 
+/// Rounding gives infinity for these, but infinity is another value.
+#[test]
+fn what_overflows_is_not_exact() {
+    for value in [2.0f64.powi(128), f64::from(f32::MAX).next_up(), 2.0f64.powi(129), f64::MAX] {
+        for value in [value, -value] {
+            let refusal = Err(Error::NotExact { index: 0, word: value.to_bits() });
+            assert_eq!(to_f32_exact(&[value][..], &mut [0.0]), refusal, "{value:e} to f32");
+            assert_eq!(to_bf16_exact(&[value][..], &mut [bf16::ZERO]), refusal, "{value:e} to bf16");
+        }
+    }
+    let mut out = [0.0];
+    to_f32_exact(&[f64::from(f32::MAX)][..], &mut out).unwrap();
+    assert_eq!(out, [f32::MAX]);
+}
+
 #[test]
 fn whole_numbers_go_to_i32() {
     for source in SOURCES {

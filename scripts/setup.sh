@@ -9,7 +9,7 @@ packages=(
     clang-19 libclang-rt-19-dev lld-19          # a second compiler, sanitizers, a second linker
     valgrind strace
     cmake make pkg-config nlohmann-json3-dev    # the installed library and an engine that uses it
-    python3 python3-venv                        # its Python client
+    python3 python3-venv python3-pip            # its Python client; the CUDA compilers
     chromium                                    # the tool's report page, headless
 )
 

@@ -420,7 +420,9 @@ fn every_operation() -> Result<(), CudaError> {
 fn a_driver_that_fails_is_a_typed_error() {
     let test = "a_driver_that_fails_is_a_typed_error";
     match every_operation() {
-        Ok(()) => skipped(test, &"no call failed"),
+        Ok(()) => {
+            let _ = writeln!(std::io::stderr().lock(), "no call failed");
+        }
         Err(error @ CudaError::Driver { .. }) if std::env::var_os("CUDA_STAND_IN_FAIL").is_some() => {
             let _ = writeln!(std::io::stderr().lock(), "told: {error}");
         }

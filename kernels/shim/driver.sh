@@ -19,7 +19,7 @@ trap 'rm -f "$log"' EXIT
 
 tests > "$log" 2>&1 || { cat "$log"; echo "FAIL: the tests failed on the stand-in driver"; exit 1; }
 grep '^test result' "$log"
-if grep -o 'SKIPPED .*' "$log" | grep -v 'no call failed$'; then echo "FAIL: skipped with a driver"; exit 1; fi
+if grep -o 'SKIPPED .*' "$log"; then echo "FAIL: skipped with a driver"; exit 1; fi
 
 expect() {  # TEXT, then the environment
     local text=$1
@@ -34,7 +34,7 @@ expect "there is no such CUDA device" CUDA_STAND_IN_DEVICES=0
 # Each call in turn is the first to fail; the last round has none left to fail.
 for ((n = 1; ; ++n)); do
     CUDA_STAND_IN_FAIL=$n tests a_driver_that_fails > "$log" 2>&1 || { cat "$log"; echo "FAIL: call $n"; exit 1; }
-    if grep -q 'SKIPPED a_driver_that_fails.*: no call failed$' "$log"; then break; fi
+    if grep -q 'no call failed$' "$log"; then break; fi
     grep -q 'told: the CUDA driver refused a call' "$log" || { cat "$log"; echo "FAIL: call $n: not told"; exit 1; }
 done
 [ "$n" -gt 50 ] || { echo "FAIL: only $n calls seen"; exit 1; }

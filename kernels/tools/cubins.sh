@@ -61,6 +61,7 @@ for arch in "$@"; do
             fi
         done < "$out/$name.wide"
     done
+    [ "$count" = 100 ] || { echo "FAIL sm_$arch: $((count / 2)) kernels were found, not 50"; failed=$((failed + 1)); }
     [ "$failed" != "$before" ] || echo "sm_$arch: $((count / 2)) kernels, each from its source and from the PTX: no spills, 16-byte accesses where due"
 done
 [ "$failed" = 0 ] || { echo "FAILED: $failed"; exit 1; }

@@ -51,7 +51,7 @@ mod arch {
     pub(crate) fn write(word: u64) {
         let word = word as u32;
         // SAFETY: LDMXCSR loads 4 bytes; no reserved bit is set in any mode used here.
-        unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const word, options(nostack, preserves_flags)) };
+        unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const word, options(nostack)) };
     }
 }
 
@@ -86,8 +86,8 @@ mod arch {
     pub(crate) fn write(word: u64) {
         // SAFETY: programs may write both registers; no reserved bit is set in any mode used here.
         unsafe {
-            asm!("msr fpcr, {}", in(reg) word & 0xffff_ffff, options(nostack, preserves_flags));
-            asm!("msr fpsr, {}", in(reg) word >> 32, options(nostack, preserves_flags));
+            asm!("msr fpcr, {}", in(reg) word & 0xffff_ffff, options(nostack));
+            asm!("msr fpsr, {}", in(reg) word >> 32, options(nostack));
         }
     }
 }

@@ -24,8 +24,9 @@ const COPY_BATCH: u64 = 2;
 /// An operation that is enqueued: its results, and what it reports, are there when the stream has reached its end.
 ///
 /// Work on the same stream comes after it by itself, and cudarc orders other streams and the host's copies after it.
-/// A `Pending` that is dropped waits for nothing and leaves the report unread: the operation runs all the same, and
-/// where it refuses its data, nobody is told. It owns its report and borrows nothing.
+/// A `Pending` that is dropped leaves the report unread: the operation runs all the same, and where it refuses its data,
+/// nobody is told. Dropping waits for nothing where the device frees memory in stream order, else for the stream. It
+/// owns its report and borrows nothing.
 #[derive(Debug)]
 #[must_use = "a refusal is told by `wait`; drop it where the data is known to be sound"]
 pub struct Pending {

@@ -39,7 +39,8 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::CUdevice_attribute;
 use cudarc::driver::{
-    CudaContext, CudaModule, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceSlice, result, sys,
+    CudaContext, CudaModule, CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut,
+    DeviceSlice, result, sys,
 };
 use cudarc::nvrtc::Ptx;
 use half::{bf16, f16};
@@ -64,6 +65,23 @@ pub trait DeviceValue: sealed::Sealed {
     /// The type's id.
     const TYPE: ValueType;
 }
+
+/// Memory of a device to read: a slice of cudarc's or a view of one.
+///
+/// Sealed, since only cudarc's own types vouch for what they point to.
+pub trait DeviceMemory<T>: DevicePtr<T> + sealed::Sealed {}
+
+/// Memory of a device to write: a slice of cudarc's or a mutable view of one. Sealed as [`DeviceMemory`].
+pub trait DeviceMemoryMut<T>: DevicePtrMut<T> + sealed::Sealed {}
+
+impl<T> sealed::Sealed for CudaSlice<T> {}
+impl<T> sealed::Sealed for CudaView<'_, T> {}
+impl<T> sealed::Sealed for CudaViewMut<'_, T> {}
+impl<T> DeviceMemory<T> for CudaSlice<T> {}
+impl<T> DeviceMemory<T> for CudaView<'_, T> {}
+impl<T> DeviceMemory<T> for CudaViewMut<'_, T> {}
+impl<T> DeviceMemoryMut<T> for CudaSlice<T> {}
+impl<T> DeviceMemoryMut<T> for CudaViewMut<'_, T> {}
 
 mod sealed {
     pub trait Sealed {}
@@ -172,9 +190,9 @@ impl CudaCodec {
     pub fn decode<T: DeviceValue>(
         &self,
         plan: &Plan,
-        payload: &impl DevicePtr<u8>,
+        payload: &impl DeviceMemory<u8>,
         rows: DeviceRows<'_>,
-        out: &mut impl DevicePtrMut<T>,
+        out: &mut impl DeviceMemoryMut<T>,
         stride: u64,
     ) -> Result<Pending, CudaError> {
         let (count, kernel) =
@@ -226,11 +244,11 @@ impl CudaCodec {
     pub fn quantize<T: DeviceValue>(
         &self,
         plan: &Plan,
-        source: &impl DevicePtr<T>,
+        source: &impl DeviceMemory<T>,
         stride: u64,
         begin: u64,
         count: u64,
-        payload: &mut impl DevicePtrMut<u8>,
+        payload: &mut impl DeviceMemoryMut<u8>,
     ) -> Result<Pending, CudaError> {
         let name = check::quantize(plan, payload.len(), begin, count, T::TYPE, stride, source.len() as u64)?;
         self.check_context(source)?;
@@ -261,7 +279,7 @@ impl CudaCodec {
     pub fn validate(
         &self,
         plan: &Plan,
-        payload: &impl DevicePtr<u8>,
+        payload: &impl DeviceMemory<u8>,
         begin: u64,
         count: u64,
     ) -> Result<Pending, CudaError> {
@@ -294,9 +312,9 @@ impl CudaCodec {
     pub fn gather(
         &self,
         plan: &Plan,
-        payload: &impl DevicePtr<u8>,
+        payload: &impl DeviceMemory<u8>,
         rows: DeviceRows<'_>,
-        out: &mut impl DevicePtrMut<u8>,
+        out: &mut impl DeviceMemoryMut<u8>,
     ) -> Result<Pending, CudaError> {
         let to_plan = check::gather(plan, payload.len(), rows.asked(), out.len())?;
         self.check_context(payload)?;
@@ -361,8 +379,8 @@ impl CudaCodec {
         &self,
         rows: u64,
         columns: u64,
-        natural: &impl DevicePtr<u8>,
-        plane: &mut impl DevicePtrMut<u8>,
+        natural: &impl DeviceMemory<u8>,
+        plane: &mut impl DeviceMemoryMut<u8>,
     ) -> Result<(), CudaError> {
         self.reorder("swizzle_scales", rows, columns, natural, plane)
     }
@@ -381,8 +399,8 @@ impl CudaCodec {
         &self,
         rows: u64,
         columns: u64,
-        plane: &impl DevicePtr<u8>,
-        natural: &mut impl DevicePtrMut<u8>,
+        plane: &impl DeviceMemory<u8>,
+        natural: &mut impl DeviceMemoryMut<u8>,
     ) -> Result<(), CudaError> {
         self.reorder("unswizzle_scales", rows, columns, plane, natural)
     }
@@ -392,8 +410,8 @@ impl CudaCodec {
         kernel: &str,
         rows: u64,
         columns: u64,
-        from: &impl DevicePtr<u8>,
-        to: &mut impl DevicePtrMut<u8>,
+        from: &impl DeviceMemory<u8>,
+        to: &mut impl DeviceMemoryMut<u8>,
     ) -> Result<(), CudaError> {
         check::swizzle(rows, columns, from.len() as u64, to.len() as u64)?;
         self.check_context(from)?;

@@ -47,7 +47,7 @@ fn control() -> u64 {
 fn set_control(word: u64) {
     // SAFETY: programs may write FPCR; the word was read from it or is the default. The kernels between two calls are
     // not inlined, so no float operation moves across: the asm block may touch memory as far as the compiler knows.
-    unsafe { asm!("msr fpcr, {}", in(reg) word, options(nostack, preserves_flags)) };
+    unsafe { asm!("msr fpcr, {}", in(reg) word, options(nostack)) };
 }
 
 fn status() -> u64 {
@@ -59,5 +59,5 @@ fn status() -> u64 {
 
 fn set_status(word: u64) {
     // SAFETY: programs may write FPSR, and the word was read from it. For the order see `set_control`.
-    unsafe { asm!("msr fpsr, {}", in(reg) word, options(nostack, preserves_flags)) };
+    unsafe { asm!("msr fpsr, {}", in(reg) word, options(nostack)) };
 }

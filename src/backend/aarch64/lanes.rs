@@ -66,7 +66,7 @@ pub(super) fn widen_f16(words: uint16x4_t) -> float32x4_t {
     // SAFETY: the instruction is part of every NEON; only registers are touched. Written out because the intrinsic
     // is not in all supported compilers.
     unsafe {
-        asm!("fcvtl {:v}.4s, {:v}.4h", out(vreg) values, in(vreg) words, options(pure, nomem, nostack, preserves_flags));
+        asm!("fcvtl {:v}.4s, {:v}.4h", out(vreg) values, in(vreg) words, options(pure, nomem, nostack));
     }
     values
 }
@@ -76,9 +76,10 @@ pub(super) fn widen_f16(words: uint16x4_t) -> float32x4_t {
 #[target_feature(enable = "neon")]
 pub(super) fn narrow_f16(values: float32x4_t) -> uint16x4_t {
     let words;
-    // SAFETY: as in `widen_f16`.
+    // SAFETY: as in `widen_f16`. It depends on the mode, which is no operand: the kernels are not inlined where the mode
+    // is set, so that it is one mode as far as the compiler can move this.
     unsafe {
-        asm!("fcvtn {:v}.4h, {:v}.4s", out(vreg) words, in(vreg) values, options(pure, nomem, nostack, preserves_flags));
+        asm!("fcvtn {:v}.4h, {:v}.4s", out(vreg) words, in(vreg) values, options(pure, nomem, nostack));
     }
     words
 }

@@ -44,5 +44,5 @@ fn write(word: u32) {
     // SAFETY: LDMXCSR loads 4 bytes from `word`; the value was read from the register or is the default, so
     // no reserved bit is set. The kernels between two calls are not inlined, so no float operation moves
     // across: the asm block may touch memory as far as the compiler knows.
-    unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const word, options(nostack, preserves_flags)) };
+    unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const word, options(nostack)) };
 }

@@ -86,7 +86,7 @@ mod words;
 /// Returns the name of the backend that runs: `portable`, `avx2`, `avx512` or `neon`.
 ///
 /// The choice is made once, by what the processor has; building with `--cfg ninfer_codec_force_portable`
-/// forces `portable`.
+/// forces `portable`, as does a target without an operating system.
 ///
 /// # Panics
 /// Never.

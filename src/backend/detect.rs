@@ -75,7 +75,8 @@ pub(crate) fn active() -> Backend {
 #[cold]
 pub(super) fn detect() -> Backend {
     let mut best = Backend::Portable;
-    if !cfg!(ninfer_codec_force_portable) {
+    // Without an operating system nobody vouches for the vector registers.
+    if !cfg!(any(ninfer_codec_force_portable, target_os = "none")) {
         for &backend in Backend::ALL {
             if backend.is_available() {
                 best = backend;

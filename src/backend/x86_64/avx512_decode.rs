@@ -1,7 +1,7 @@
 //! Decode kernels for AVX-512 F, BW, DQ, VL and VBMI.
 //!
-//! Each writes whole groups over all of `out`. Codes become 64 bytes with the code in the top bits and zeros
-//! below; a byte permutation lifts them to the top of 32-bit lanes, which are converted and multiplied. Every
+//! Each writes whole groups over all of `out`. Where a group or a row has few possible values, they are made first
+//! and looked up by the codes; else codes are lifted to the top of 32-bit lanes, converted and multiplied. Every
 //! conversion and product is exact and normal (or a zero of the product's sign), so neither rounding mode,
 //! flush-to-zero nor denormals-are-zero can change a result.
 
@@ -28,24 +28,23 @@ const fn offsets<const LANES: usize>(first: i32, step: i32, per_lane: i32) -> [u
     offsets
 }
 
-/// 32 nibble pairs, each widened to 16 bits, as 64 bytes: nibble `k` in the high bits less `BELOW` of byte
-/// `k`, other bits undefined.
+/// 32 nibble pairs as 64 bytes: nibble `k` in the low bits of byte `k`, other bits undefined.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-fn nibbles<const BELOW: i32>(base: &[u8; BASE_BYTES]) -> __m512i {
+fn nibbles(base: &[u8; BASE_BYTES]) -> __m512i {
     // Pair j's low nibble lies at bit 16 j of its lane, its high nibble at 16 j + 4.
     let pairs = _mm512_cvtepu8_epi16(load32(base));
-    let places = const { nibble_places(4 - BELOW) };
+    let places = const { nibble_places() };
     _mm512_multishift_epi64_epi8(words(&places), pairs)
 }
 
-const fn nibble_places(up: i32) -> [u8; 64] {
+const fn nibble_places() -> [u8; 64] {
     let mut places = [0; 64];
     let mut rest: &mut [u8] = &mut places;
     let mut pair = 0;
     while let Some(([low, high], more)) = rest.split_first_chunk_mut() {
-        *low = ((pair * 16 - up) & 63) as u8;
-        *high = ((pair * 16 + 4 - up) & 63) as u8;
+        *low = pair * 16;
+        *high = pair * 16 + 4;
         pair = (pair + 1) % 4;
         rest = more;
     }
@@ -73,7 +72,7 @@ pub(super) fn scale_values(scales: &[[u8; SCALE_BYTES]], unit: f32, values: &mut
                 words32(&padded)
             }
         };
-        // The conversion ignores denormals-are-zero; the least product is 2^-24 * 2^-28.
+        // The conversion ignores denormals-are-zero; the least product, far from subnormal, is that of 2^-24 and the unit.
         let wide = _mm512_mul_ps(_mm512_cvtph_ps(halves), _mm512_set1_ps(unit));
         store_each64(bytemuck::cast_slice_mut(values), [_mm512_castps_si512(wide)]);
     }
@@ -311,7 +310,7 @@ pub(super) fn unpack_q4<const STREAM: bool>(row: &GroupedRow<'_>, out: &mut [u8]
     let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     for (base, out) in row.base.as_chunks().0.iter().zip(out.as_chunks_mut().0) {
         prefetch::<STREAM>(base);
-        let nibbles = _mm512_and_si512(nibbles::<4>(base), _mm512_set1_epi8(0x0f));
+        let nibbles = _mm512_and_si512(nibbles(base), _mm512_set1_epi8(0x0f));
         sink.put(out, sign_extend::<4>(nibbles));
     }
     sink.end(carry);
@@ -328,7 +327,7 @@ pub(super) fn unpack_q5<const STREAM: bool>(row: &GroupedRow<'_>, out: &mut [u8]
         prefetch::<STREAM>(high);
         let high = _mm512_set1_epi64(i64::from_le_bytes(*high));
         let high = _mm512_multishift_epi64_epi8(words(&PLACES), high);
-        let nibbles = _mm512_and_si512(nibbles::<4>(base), _mm512_set1_epi8(0x0f));
+        let nibbles = _mm512_and_si512(nibbles(base), _mm512_set1_epi8(0x0f));
         let top = _mm512_set1_epi8(0x10);
         let codes = _mm512_ternarylogic_epi32::<0b1111_1000>(nibbles, high, top); // nibbles | high & top
         sink.put(out, sign_extend::<5>(codes));
@@ -348,7 +347,7 @@ pub(super) fn unpack_q6<const STREAM: bool>(row: &GroupedRow<'_>, out: &mut [u8]
         prefetch::<STREAM>(high);
         let high = _mm512_permutexvar_epi64(words(&HALVES), _mm512_castsi128_si512(load16(high)));
         let high = _mm512_multishift_epi64_epi8(words(&PLACES), high);
-        let nibbles = _mm512_and_si512(nibbles::<4>(base), _mm512_set1_epi8(0x0f));
+        let nibbles = _mm512_and_si512(nibbles(base), _mm512_set1_epi8(0x0f));
         let top = _mm512_set1_epi8(0x30);
         let codes = _mm512_ternarylogic_epi32::<0b1111_1000>(nibbles, high, top); // nibbles | high & top
         sink.put(out, sign_extend::<6>(codes));

@@ -12,9 +12,11 @@ use crate::opened::Mapped;
 use crate::{header, json};
 
 /// The mapped files and where each tensor lies in them, by name.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Checkpoint {
     pub files: Vec<Mapped>,
+    /// The index that names the files, where one was read.
+    pub index: Option<PathBuf>,
     tensors: BTreeMap<String, Place>,
 }
 
@@ -54,7 +56,7 @@ impl Checkpoint {
         if path.extension().is_some_and(|extension| extension == "json") {
             return Self::open_index(path);
         }
-        let mut checkpoint = Self { files: Vec::new(), tensors: BTreeMap::new() };
+        let mut checkpoint = Self::default();
         checkpoint.add_file(path, |_| true)?;
         Ok(checkpoint)
     }
@@ -81,7 +83,7 @@ impl Checkpoint {
                 )));
             }
         }
-        let mut checkpoint = Self { files: Vec::new(), tensors: BTreeMap::new() };
+        let mut checkpoint = Self::default();
         for path in with_end(".safetensors") {
             checkpoint.add_file(path, |_| true)?;
         }
@@ -103,7 +105,7 @@ impl Checkpoint {
         for (name, file) in &index.weight_map {
             by_file.entry(file).or_default().push(name);
         }
-        let mut checkpoint = Self { files: Vec::new(), tensors: BTreeMap::new() };
+        let mut checkpoint = Self { index: Some(path.into()), ..Self::default() };
         for (file, names) in by_file {
             if !matches!(Path::new(file).components().collect::<Vec<_>>()[..], [Component::Normal(_)]) {
                 return Err(Failure::refused(format!(

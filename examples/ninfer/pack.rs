@@ -64,7 +64,8 @@ pub fn run(arguments: &Pack, settings: &Settings) -> Outcome<()> {
     let report_path = report::path_beside(&output);
     for path in [&output, &report_path] {
         let files = work.checkpoint.files.iter().chain(work.resources.iter().map(|resource| &resource.file));
-        let inputs = files.map(Mapped::path).chain([input.as_path()]).chain(arguments.recipe.as_deref());
+        let inputs = files.map(Mapped::path).chain([input.as_path()]);
+        let inputs = inputs.chain(work.checkpoint.index.as_deref()).chain(arguments.recipe.as_deref());
         output::keep_inputs(path, inputs)?;
     }
     let file = OutputFile::create(&output, work.plan.file_bytes())?;

@@ -5,7 +5,7 @@ use std::fs;
 use safetensors::Dtype;
 use sha2::{Digest, Sha256};
 
-use crate::support::{call, checkpoint, fail, folder, path, succeed};
+use crate::support::{call, checkpoint, fail, folder, listing, path, succeed};
 
 #[test]
 fn shards_give_the_bytes_of_one_file() {
@@ -54,6 +54,30 @@ fn shards_give_the_bytes_of_one_file() {
     let call = call(&["pack", &index, "-o", &out, "-q"]);
     assert_eq!(call.code, Some(0));
     assert!(call.stderr.contains("1 tensors are not in the index and are left out"), "{}", call.stderr);
+}
+
+#[test]
+fn the_index_of_a_folder_is_not_replaced() {
+    let folder = folder();
+    let values = [1; 512];
+    checkpoint(&path(&folder, "x.safetensors"), &[("a", Dtype::F32, &[2, 64], &values)]);
+    let (index, link) = (path(&folder, "model.safetensors.index.json"), path(&folder, "link.json"));
+    let text = r#"{"weight_map": {"a": "x.safetensors"}}"#;
+    fs::write(&index, text).unwrap();
+    fs::hard_link(&index, &link).unwrap();
+    let input = folder.path().to_str().unwrap();
+    for out in [&index, &link] {
+        let message = fail(2, &["pack", input, "-o", out]);
+        assert!(message.contains(&format!("output {out} is the input {index}")), "{message}");
+        assert_eq!(fs::read_to_string(&index).unwrap(), text);
+    }
+    // So that the report would take its place.
+    let report = path(&folder, "out.ninfer.report.json");
+    fs::hard_link(&index, &report).unwrap();
+    let message = fail(2, &["pack", input, "-o", &path(&folder, "out.ninfer")]);
+    assert!(message.contains(&format!("output {report} is the input {index}")), "{message}");
+    let names = ["link.json", "model.safetensors.index.json", "out.ninfer.report.json", "x.safetensors"];
+    assert_eq!(listing(&folder), names);
 }
 
 #[test]

@@ -92,7 +92,10 @@ fn compare(a: &Artifact<'_>, left: &Object, b: &Artifact<'_>, right: &Object) ->
             Difference::of(&one, &other).map_err(fail)
         })
         .collect::<Outcome<Vec<_>>>()?;
-    let total = differences.into_iter().fold(Difference::default(), Difference::then);
+    let mut total = differences.into_iter().fold(Difference::default(), Difference::then);
+    if total.same_words() {
+        total.padding = count(a.payload(left), b.payload(right)).0;
+    }
     Ok(Some(
         [header, total.to_string()]
             .into_iter()
@@ -111,9 +114,16 @@ struct Difference {
     divisor: bool,
     /// Values that differ, of how many; absent where a side has no float values.
     values: Option<(u64, u64)>,
-    largest: f64,
-    largest_at: (u64, u64),
+    /// The largest distance of values that differ, neither a NaN, and where it is first.
+    largest: Option<(f64, Place)>,
+    /// Values that differ with a NaN on one side or both, and where the first is.
+    nans: Option<(u64, Place)>,
+    /// Bytes that differ where all words are the same.
+    padding: u64,
 }
+
+/// Row and column.
+type Place = (u64, u64);
 
 impl Difference {
     fn of(one: &Tensor<'_>, other: &Tensor<'_>) -> Result<Self, Error> {
@@ -130,15 +140,23 @@ impl Difference {
             let differ = |(a, b): (&f32, &f32)| a.to_bits() != b.to_bits();
             let number = left.iter().zip(&right).filter(|&pair| differ(pair)).count() as u64;
             difference.values = Some((number, left.len() as u64));
-            for (index, (&a, &b)) in (0..).zip(left.iter().zip(&right)) {
-                let distance = (f64::from(a) - f64::from(b)).abs();
-                if distance > difference.largest {
-                    difference.largest = distance;
-                    difference.largest_at = (one.begin() + index / columns, index % columns);
+            for (index, (a, b)) in (0..).zip(left.iter().zip(&right)).filter(|&(_, pair)| differ(pair)) {
+                let place = (one.begin() + index / columns, index % columns);
+                if a.is_nan() || b.is_nan() {
+                    difference.nans = more(difference.nans, Some((1, place)));
+                } else {
+                    let distance = (f64::from(*a) - f64::from(*b)).abs();
+                    difference.largest = larger(difference.largest, Some((distance, place)));
                 }
             }
         }
         Ok(difference)
+    }
+
+    /// Whether the formats are the same, and no word differs.
+    fn same_words(&self) -> bool {
+        let same = |count: Option<(u64, u64)>| count.is_none_or(|(differ, _)| differ == 0);
+        self.codes.is_some() && same(self.codes) && same(self.scales) && !self.divisor
     }
 
     /// Adds the rows that follow.
@@ -147,14 +165,14 @@ impl Difference {
             (Some(a), Some(b)) => Some((a.0 + b.0, a.1 + b.1)),
             (a, b) => a.or(b),
         };
-        let larger = next.largest > self.largest;
         Self {
             codes: add(self.codes, next.codes),
             scales: add(self.scales, next.scales),
             divisor: self.divisor || next.divisor,
             values: add(self.values, next.values),
-            largest: if larger { next.largest } else { self.largest },
-            largest_at: if larger { next.largest_at } else { self.largest_at },
+            largest: larger(self.largest, next.largest),
+            nans: more(self.nans, next.nans),
+            padding: self.padding + next.padding,
         }
     }
 }
@@ -170,19 +188,46 @@ impl std::fmt::Display for Difference {
         if self.divisor {
             parts.push("the divisors differ".into());
         }
-        if let Some((differ, all)) = self.values {
-            let (row, column) = self.largest_at;
+        if self.padding > 0 {
+            parts.push(format!("padding bytes differ: {}", grouped(self.padding)));
+        } else if let Some((differ, all)) = self.values {
             parts.push(match differ {
                 0 => "no value differs".into(),
-                _ => format!(
-                    "values: {} of {} differ, by at most {:.3e} at row {row}, column {column}",
-                    grouped(differ),
-                    grouped(all),
-                    self.largest
-                ),
+                _ => format!("values: {} of {} differ{}", grouped(differ), grouped(all), self.sizes()),
             });
         }
         f.write_str(&parts.join("; "))
+    }
+}
+
+impl Difference {
+    /// By how much the values differ, and where.
+    fn sizes(&self) -> String {
+        let mut text = String::new();
+        if let Some((largest, (row, column))) = self.largest {
+            text += &format!(", by at most {largest:.3e} at row {row}, column {column}");
+        }
+        if let Some((number, (row, column))) = self.nans {
+            let number = if self.largest.is_some() { grouped(number) } else { "all".into() };
+            text += &format!(", {number} with a NaN on a side, the first at row {row}, column {column}");
+        }
+        text
+    }
+}
+
+/// The larger distance; the first of two that are as large.
+fn larger(a: Option<(f64, Place)>, b: Option<(f64, Place)>) -> Option<(f64, Place)> {
+    match (a, b) {
+        (Some(first), Some(next)) => Some(if next.0 > first.0 { next } else { first }),
+        (a, b) => a.or(b),
+    }
+}
+
+/// The sum of two numbers, and the first place.
+fn more(a: Option<(u64, Place)>, b: Option<(u64, Place)>) -> Option<(u64, Place)> {
+    match (a, b) {
+        (Some(first), Some(next)) => Some((first.0 + next.0, first.1)),
+        (a, b) => a.or(b),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod assign;
 mod bundled;
+mod diff;
 mod golden;
 mod hostile;
 mod import;

@@ -1,4 +1,4 @@
-//! `unpack` and `diff`: values and words.
+//! `unpack`, and the counts of `diff`: values and words.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use safetensors::{Dtype, SafeTensors};
 use crate::support::{call, fail, folder, path, succeed};
 
 /// Writes an artifact of these tensors.
-fn artifact(path: &str, tensors: &[(&str, Format, &[u64], Vec<u8>)]) {
+pub fn artifact(path: &str, tensors: &[(&str, Format, &[u64], Vec<u8>)]) {
     let identity = Identity { model_id: "m".into(), weights_id: "w".into() };
     let contents = tensors.iter().map(|(name, format, shape, _)| {
         ((*name).into(), Content::Tensor { format: *format, shape: shape.to_vec() })
@@ -25,7 +25,7 @@ fn artifact(path: &str, tensors: &[(&str, Format, &[u64], Vec<u8>)]) {
 }
 
 /// A quantized payload of uneven values.
-fn quantized(format: Format, rows: u64, columns: u64) -> Vec<u8> {
+pub fn quantized(format: Format, rows: u64, columns: u64) -> Vec<u8> {
     let values: Vec<f32> = (0..rows * columns).map(|index| ((index * index) as f32 * 0.37).sin()).collect();
     let plan = Plan::new(format, format.layout(), &[rows, columns]).unwrap();
     let mut payload = vec![0; plan.payload_bytes() as usize];

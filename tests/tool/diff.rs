@@ -1,0 +1,116 @@
+//! What `diff` says of values that are no plain numbers, of padding, and of what it cannot read.
+
+use half::bf16;
+use ninfer_codec::Format;
+
+use crate::support::{call, f32_bytes, folder, path};
+use crate::unpack::{artifact, quantized};
+
+/// What `diff` prints of two tensors, without its last line.
+fn lines(tensors: [&[(&str, Format, &[u64], Vec<u8>)]; 2]) -> String {
+    let folder = folder();
+    let [a, b] = ["a.ninfer", "b.ninfer"].map(|name| path(&folder, name));
+    artifact(&a, tensors[0]);
+    artifact(&b, tensors[1]);
+    let call = call(&["diff", &a, &b]);
+    assert_eq!(call.code, Some(1), "{call:?}");
+    call.stdout
+}
+
+/// What `diff` prints of two FP32 matrices of three columns.
+fn values(a: &[f32], b: &[f32]) -> String {
+    let tensor = |values: &[f32]| {
+        assert_eq!(values.len(), 6);
+        [("t", Format::Fp32, &[2, 3][..], f32_bytes(values))]
+    };
+    let words = a.iter().zip(b).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
+    let printed = lines([&tensor(a), &tensor(b)]);
+    let head = format!("\"t\": codes: {words} of 6 differ; values: {words} of 6 differ");
+    printed.strip_prefix(&head).unwrap_or_else(|| panic!("{printed}")).into()
+}
+
+#[test]
+fn zeros_of_two_signs_are_placed() {
+    let mut b = [0.0; 6];
+    b[4] = -0.0;
+    assert_eq!(values(&[0.0; 6], &b), ", by at most 0.000e0 at row 1, column 1\n");
+    b[5] = 0.25;
+    assert_eq!(values(&[0.0; 6], &b), ", by at most 2.500e-1 at row 1, column 2\n");
+    b[4] = -0.25;
+    assert_eq!(values(&[0.0; 6], &b), ", by at most 2.500e-1 at row 1, column 1\n");
+}
+
+#[test]
+fn a_nan_is_told_apart() {
+    let nan = f32::NAN;
+    let one = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    let mut other = one;
+    other[2] = nan;
+    let said = ", all with a NaN on a side, the first at row 0, column 2\n";
+    assert_eq!(values(&one, &other), said);
+    assert_eq!(values(&other, &one), said);
+    other[5] = nan;
+    assert_eq!(values(&one, &other), said);
+    other[3] = 4.5;
+    let said =
+        ", by at most 5.000e-1 at row 1, column 0, 2 with a NaN on a side, the first at row 0, column 2\n";
+    assert_eq!(values(&one, &other), said);
+
+    // Two words that are both a NaN differ, and one that is the same does not.
+    let mut another = other;
+    another[2] = f32::from_bits(nan.to_bits() ^ 1);
+    assert_eq!(values(&other, &another), ", all with a NaN on a side, the first at row 0, column 2\n");
+}
+
+#[test]
+fn an_infinity_is_farthest() {
+    let (a, mut b) = ([1.0; 6], [1.0; 6]);
+    b[1] = 2.0;
+    b[4] = f32::INFINITY;
+    assert_eq!(values(&a, &b), ", by at most inf at row 1, column 1\n");
+}
+
+#[test]
+fn nans_of_many_blocks_are_summed() {
+    // 2 x 65,536 values: a block for each row.
+    let words = |values: &[f32]| values.iter().flat_map(|&v| bf16::from_f32(v).to_le_bytes()).collect();
+    let one = vec![1.0; 2 << 16];
+    let mut other = one.clone();
+    for place in [9, (1 << 16) + 7, (1 << 16) + 8] {
+        other[place] = f32::NAN;
+    }
+    other[(1 << 16) + 5] = 1.5;
+    let tensor = |values: &[f32]| [("t", Format::Bf16, &[2, 1 << 16][..], words(values))];
+    let printed = lines([&tensor(&one), &tensor(&other)]);
+    let said = "values: 4 of 131,072 differ, by at most 5.000e-1 at row 1, column 5, 3 with a NaN on a side, \
+                the first at row 0, column 9\n";
+    assert!(printed.ends_with(said), "{printed}");
+}
+
+#[test]
+fn padding_is_told_from_words() {
+    // Rows of 130 columns are stored as 256, in 128 bytes: column 130 is in byte 65.
+    let tensor = |payload: &[u8]| [("q", Format::Q4G64F16S, &[3, 130][..], payload.to_vec())];
+    let one = quantized(Format::Q4G64F16S, 3, 130);
+    let mut other = one.clone();
+    other[65] ^= 0x10;
+    other[2 * 128 + 127] ^= 0xff;
+    let counts = "\"q\": codes: 0 of 390 differ; scales: 0 of 9 differ; ";
+    assert_eq!(lines([&tensor(&one), &tensor(&other)]), format!("{counts}padding bytes differ: 2\n"));
+    // The fourth scale of a row is of no column.
+    let last = one.len() - 1;
+    other[last] ^= 1;
+    assert_eq!(lines([&tensor(&one), &tensor(&other)]), format!("{counts}padding bytes differ: 3\n"));
+    // Words that differ are said as ever.
+    other[0] ^= 0x10;
+    let printed = lines([&tensor(&one), &tensor(&other)]);
+    assert!(printed.contains("codes: 1 of 390 differ") && !printed.contains("padding"), "{printed}");
+
+    // The gap between the codes and the scales.
+    let one = [vec![0x38; 4], vec![0; 252], vec![0x40, 0x3f, 0x80, 0x3f]].concat();
+    let mut other = one.clone();
+    other[4] = 1;
+    let tensor = |payload: &[u8]| [("f", Format::Fp8E4M3FnRowBf16S, &[2, 2][..], payload.to_vec())];
+    let counts = "\"f\": codes: 0 of 4 differ; scales: 0 of 2 differ; ";
+    assert_eq!(lines([&tensor(&one), &tensor(&other)]), format!("{counts}padding bytes differ: 1\n"));
+}

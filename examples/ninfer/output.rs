@@ -63,8 +63,9 @@ fn is_there(folder: &Path) -> bool {
 }
 
 impl OutputFile {
-    /// Creates a file of `bytes` zero bytes, and its folder; room for the bytes is reserved at once.
-    pub fn create(path: &Path, bytes: u64) -> Outcome<Self> {
+    /// Creates a file of `bytes` zero bytes, and its folder; room for the bytes is reserved at once. Where a
+    /// signal comes meanwhile, `check` says whether it stops the work.
+    pub fn create(path: &Path, bytes: u64, check: impl Fn() -> Outcome<()>) -> Outcome<Self> {
         let fail = |error: io::Error| Failure::io("write", path, error);
         if let Ok(there) = path.symlink_metadata() {
             let kind = there.file_type();
@@ -89,12 +90,16 @@ impl OutputFile {
             }
             Err(error) => return Err(fail(error.into())),
         };
-        match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes.max(1)) {
-            Ok(()) => {}
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(bytes).map_err(fail)?,
-            Err(error) => {
-                let error = io::Error::from(error);
-                return Err(Failure::io("write", path, format!("{error}; {bytes} bytes are needed there")));
+        loop {
+            match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes.max(1)) {
+                Ok(()) => break,
+                Err(Errno::INTR) => check()?,
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => break file.set_len(bytes).map_err(fail)?,
+                Err(error) => {
+                    let error = io::Error::from(error);
+                    let line = format!("{error}; {bytes} bytes are needed there");
+                    return Err(Failure::io("write", path, line));
+                }
             }
         }
         Ok(Self { path: path.into(), file, named, folders })
@@ -173,8 +178,8 @@ fn sync_folders(path: &Path, made: &[PathBuf]) -> io::Result<()> {
 }
 
 /// A small file, complete but for its name.
-pub fn prepare(path: &Path, bytes: &[u8]) -> Outcome<OutputFile> {
-    let output = OutputFile::create(path, bytes.len() as u64)?;
+pub fn prepare(path: &Path, bytes: &[u8], check: impl Fn() -> Outcome<()>) -> Outcome<OutputFile> {
+    let output = OutputFile::create(path, bytes.len() as u64, check)?;
     output.write_at(bytes, 0)?;
     Ok(output)
 }
@@ -243,7 +248,7 @@ mod tests {
     fn both_ways_give_the_file_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
-        let without: fn(&Path) -> OutputFile = |path| OutputFile::create(path, 3).unwrap();
+        let without: fn(&Path) -> OutputFile = |path| OutputFile::create(path, 3, || Ok(())).unwrap();
         for (round, create) in [without, with_a_name, with_a_name, without].into_iter().enumerate() {
             let output = create(&path);
             output.write_at(&[round as u8, 7], 1).unwrap();
@@ -262,7 +267,7 @@ mod tests {
     fn what_is_not_committed_goes_away() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
-        drop(OutputFile::create(&path, 3).unwrap());
+        drop(OutputFile::create(&path, 3, || Ok(())).unwrap());
         drop(with_a_name(&path));
         assert!(names(folder.path()).is_empty());
     }

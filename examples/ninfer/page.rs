@@ -45,7 +45,7 @@ pub fn run(arguments: &cli::Report, settings: &cli::Settings) -> Outcome<()> {
     };
     let page = page(&report, chosen).map_err(|error| refuse(error.to_string()))?;
     output::keep_inputs(&arguments.output, [path.as_path()])?;
-    let file = output::prepare(&arguments.output, page.into_string().as_bytes())?;
+    let file = output::prepare(&arguments.output, page.into_string().as_bytes(), progress::check)?;
     output::commit([file], progress::check)?;
     if settings.quiet {
         return Ok(());

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, OutputFile};
+use crate::progress;
 
 /// The value of `schema`.
 pub const SCHEMA: &str = "ninfer-report/1";
@@ -104,5 +105,5 @@ pub fn path_beside(artifact: &Path) -> PathBuf {
 
 /// The report's file beside the artifact, complete but for its name.
 pub fn prepare(report: &Report, artifact: &Path) -> Outcome<OutputFile> {
-    output::prepare(&path_beside(artifact), report.to_json()?.as_bytes())
+    output::prepare(&path_beside(artifact), report.to_json()?.as_bytes(), progress::check)
 }

@@ -58,7 +58,7 @@ pub fn run(arguments: &Unpack, settings: &Settings) -> Outcome<()> {
     targets.sort_by(|a, b| b.dtype.cmp(&a.dtype).then_with(|| a.name.cmp(&b.name)));
     let (header, offsets, bytes) = header(&targets)?;
     output::keep_inputs(&arguments.output, [arguments.file.as_path()])?;
-    let out = OutputFile::create(&arguments.output, bytes)?;
+    let out = OutputFile::create(&arguments.output, bytes, progress::check)?;
     out.write_at(&header, 0)?;
     let bar = progress::bar(settings, bytes);
     for (target, offset) in targets.iter().zip(offsets) {

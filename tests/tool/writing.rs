@@ -132,3 +132,40 @@ fn the_bytes_are_on_the_disk_before_the_name_is() {
         .collect();
     assert_eq!(calls, ["fsync", "fsync", "linkat", "fsync", "linkat", "fsync"], "{log}");
 }
+
+/// Runs the tool under strace, which makes a system call fail; `None`, with a word on stderr, where no strace
+/// works.
+fn injected(what: &str, fault: &str, arguments: &[&str]) -> Option<Call> {
+    let strace = |arguments: &[&str]| {
+        let log = ["-f", "-qqq", "-o", "/dev/null", "-e", "trace=fallocate,linkat", "-e", fault];
+        Command::new("strace").args(log).args(arguments).output()
+    };
+    let tool = tool_path();
+    let tool = tool.to_str().unwrap();
+    let works = strace(&[tool, "--version"]);
+    if !works.as_ref().is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: {what}: no strace that works here ({works:?})");
+        return None;
+    }
+    Some(strace(&[&[tool], arguments].concat()).unwrap().into())
+}
+
+#[test]
+fn a_signal_while_room_is_reserved_is_no_error() {
+    let folder = folder();
+    let (input, out) = (path(&folder, "in.safetensors"), path(&folder, "out.ninfer"));
+    generate(&input, 1, 1, 1024);
+    let arguments = ["pack", &input, "-o", &out, "-q"];
+    let what = "a signal while room is reserved";
+    // One that does not stop the work, twice; then one that does.
+    let Some(call) = injected(what, "inject=fallocate:error=EINTR:when=1..2", &arguments) else { return };
+    assert_eq!((call.code, call.stderr.as_str()), (Some(0), ""));
+    succeed(&["verify", &out, "-q"]);
+    for name in ["out.ninfer", "out.ninfer.report.json"] {
+        fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    let call = injected(what, "inject=fallocate:error=EINTR:signal=INT:when=1", &arguments).unwrap();
+    assert_eq!(call.code, Some(130), "{call:?}");
+    assert!(call.stderr.contains("interrupted; nothing was left behind"), "{call:?}");
+    assert_eq!(listing(&folder), ["in.safetensors"]);
+}

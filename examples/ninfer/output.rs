@@ -67,19 +67,7 @@ impl OutputFile {
     /// signal comes meanwhile, `check` says whether it stops the work.
     pub fn create(path: &Path, bytes: u64, check: impl Fn() -> Outcome<()>) -> Outcome<Self> {
         let fail = |error: io::Error| Failure::io("write", path, error);
-        if let Ok(there) = path.symlink_metadata() {
-            let kind = there.file_type();
-            if kind.is_dir() {
-                return Err(Failure::io("write", path, "it is a folder; name a file in it"));
-            }
-            if !kind.is_file() {
-                return Err(Failure::io(
-                    "write",
-                    path,
-                    "it is no regular file, and would be replaced; name another",
-                ));
-            }
-        }
+        check_place(path)?;
         let folders =
             NewFolders::make(path).map_err(|error| Failure::io("make the folder of", path, error))?;
         let (file, named) = match unnamed(path) {
@@ -182,6 +170,16 @@ pub fn prepare(path: &Path, bytes: &[u8], check: impl Fn() -> Outcome<()>) -> Ou
     let output = OutputFile::create(path, bytes.len() as u64, check)?;
     output.write_at(bytes, 0)?;
     Ok(output)
+}
+
+/// Refuses a path that has something else than a regular file.
+pub fn check_place(path: &Path) -> Outcome<()> {
+    let line = match path.symlink_metadata().map(|there| there.file_type()) {
+        Ok(kind) if kind.is_dir() => "it is a folder; name a file in it",
+        Ok(kind) if !kind.is_file() => "it is no regular file, and would be replaced; name another",
+        _ => return Ok(()),
+    };
+    Err(Failure::io("write", path, line))
 }
 
 /// Refuses an output that would take the place of something that is read.

@@ -68,6 +68,7 @@ pub fn run(arguments: &Pack, settings: &Settings) -> Outcome<()> {
         let inputs = inputs.chain(work.checkpoint.index.as_deref()).chain(arguments.recipe.as_deref());
         output::keep_inputs(path, inputs)?;
     }
+    [&output, &report_path].into_iter().try_for_each(|path| output::check_place(path))?;
     let file = OutputFile::create(&output, work.plan.file_bytes(), progress::check)?;
     let report = work.convert(&file, settings)?;
     let report_file = report::prepare(&report, &output)?;

@@ -174,6 +174,19 @@ fn an_artifact_appears_with_its_report_or_not_at_all() {
     fs::create_dir(format!("{out}.report.json")).unwrap();
     assert!(fail(3, &["pack", &input, "-o", &out]).contains("it is a folder"));
     assert_eq!(listing(&folder), ["in.safetensors", "out.ninfer.report.json"]);
+
+    // Said before a weight is read, as of the artifact: this one would be refused.
+    checkpoint(&input, &[("t", Dtype::F32, &[1, 2], &f32_bytes(&[1.0, f32::NAN]))]);
+    let other = path(&folder, "other.ninfer");
+    assert!(fail(1, &["pack", &input, "-o", &other]).contains("is not finite"));
+    let message = fail(3, &["pack", &input, "-o", &out]);
+    assert!(message.contains(&format!("{out}.report.json: it is a folder")), "{message}");
+    std::os::unix::fs::symlink(&input, format!("{other}.report.json")).unwrap();
+    assert!(fail(2, &["pack", &input, "-o", &other]).contains("name another output"));
+    fs::remove_file(format!("{other}.report.json")).unwrap();
+    std::os::unix::fs::symlink("/none", format!("{other}.report.json")).unwrap();
+    let message = fail(3, &["pack", &input, "-o", &other]);
+    assert!(message.contains(&format!("{other}.report.json: it is no regular file")), "{message}");
 }
 
 #[test]

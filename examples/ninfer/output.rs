@@ -141,7 +141,7 @@ impl OutputFile {
 }
 
 /// Gives complete files their names, in their order. All bytes are on the disk before the first has one;
-/// `check` has the last word then.
+/// `check` has the last word then. A failure says which files are in place already.
 pub fn commit(
     files: impl IntoIterator<Item = OutputFile>,
     check: impl FnOnce() -> Outcome<()>,
@@ -149,7 +149,16 @@ pub fn commit(
     let files: Vec<_> = files.into_iter().collect();
     files.iter().try_for_each(OutputFile::sync)?;
     check()?;
-    files.into_iter().try_for_each(OutputFile::give_name)
+    let mut in_place = String::new();
+    for file in files {
+        let done = format!("; {} is in place", file.path.display());
+        file.give_name().map_err(|mut failure| {
+            failure.lines.iter_mut().for_each(|line| *line += &in_place);
+            failure
+        })?;
+        in_place += &done;
+    }
+    Ok(())
 }
 
 /// Waits until the name of a path is on the disk, and those of the folders made for it.

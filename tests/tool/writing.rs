@@ -169,3 +169,28 @@ fn a_signal_while_room_is_reserved_is_no_error() {
     assert!(call.stderr.contains("interrupted; nothing was left behind"), "{call:?}");
     assert_eq!(listing(&folder), ["in.safetensors"]);
 }
+
+#[test]
+fn a_report_without_a_name_leaves_an_artifact_that_is_told() {
+    let folder = folder();
+    let (input, out) = (path(&folder, "in.safetensors"), path(&folder, "out.ninfer"));
+    generate(&input, 1, 1, 1024);
+    let arguments = ["pack", &input, "-o", &out, "-q"];
+    let fault = |which| format!("inject=linkat:error=EACCES:when={which}");
+    let what = "a file that cannot have its name";
+    let Some(call) = injected(what, &fault(1), &arguments) else { return };
+    assert_eq!(call.code, Some(3), "{call:?}");
+    assert!(
+        call.stderr.ends_with(&format!("cannot write {out}: Permission denied (os error 13)\n")),
+        "{call:?}"
+    );
+    assert_eq!(listing(&folder), ["in.safetensors"]);
+
+    let call = injected(what, &fault(2), &arguments).unwrap();
+    assert_eq!(call.code, Some(3), "{call:?}");
+    let said =
+        format!("cannot write {out}.report.json: Permission denied (os error 13); {out} is in place\n");
+    assert!(call.stderr.ends_with(&said), "{call:?}");
+    assert_eq!(listing(&folder), ["in.safetensors", "out.ninfer"]);
+    succeed(&["verify", &out, "-q"]);
+}

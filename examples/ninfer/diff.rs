@@ -84,25 +84,19 @@ fn compare(a: &Artifact<'_>, left: &Object, b: &Artifact<'_>, right: &Object) ->
     let differences = blocks
         .map(|(begin, count)| {
             progress::check()?;
-            let fail = |error: Error| {
-                Failure::refused(format!("object {:?}: {error}; see what verify says", left.name()))
-            };
-            let (one, other) =
-                (one.rows(begin, count).map_err(fail)?, other.rows(begin, count).map_err(fail)?);
-            Difference::of(&one, &other).map_err(fail)
+            Ok(Difference::of_rows(&one, &other, begin, count))
         })
         .collect::<Outcome<Vec<_>>>()?;
-    let mut total = differences.into_iter().fold(Difference::default(), Difference::then);
-    if total.same_words() {
-        total.padding = count(a.payload(left), b.payload(right)).0;
-    }
-    Ok(Some(
-        [header, total.to_string()]
-            .into_iter()
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join("; "),
-    ))
+    // The first error is the one that is said, whatever thread meets one first.
+    let total = differences.into_iter().collect::<Result<Vec<_>, Error>>().map(|differences| {
+        let mut total = differences.into_iter().fold(Difference::default(), Difference::then);
+        if total.same_words() {
+            total.padding = count(a.payload(left), b.payload(right)).0;
+        }
+        total.to_string()
+    });
+    let total = total.unwrap_or_else(|error| format!("cannot be compared: {error}; see what verify says"));
+    Ok(Some([header, total].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")))
 }
 
 /// How some rows of two tensors differ.
@@ -126,6 +120,10 @@ struct Difference {
 type Place = (u64, u64);
 
 impl Difference {
+    fn of_rows(one: &Tensor<'_>, other: &Tensor<'_>, begin: u64, count: u64) -> Result<Self, Error> {
+        Self::of(&one.rows(begin, count)?, &other.rows(begin, count)?)
+    }
+
     fn of(one: &Tensor<'_>, other: &Tensor<'_>) -> Result<Self, Error> {
         let mut difference = Self::default();
         if one.plan().format() == other.plan().format() {

@@ -114,3 +114,27 @@ fn padding_is_told_from_words() {
     let counts = "\"f\": codes: 0 of 4 differ; scales: 0 of 2 differ; ";
     assert_eq!(lines([&tensor(&one), &tensor(&other)]), format!("{counts}padding bytes differ: 1\n"));
 }
+
+#[test]
+fn what_cannot_be_decoded_is_a_difference_like_others() {
+    let q4 = quantized(Format::Q4G64F16S, 700, 300);
+    let mut spoiled = q4.clone();
+    for row in [699, 350] {
+        let scale = q4.len() - (700 - row) * 12; // the first of the row's six scales
+        spoiled[scale..scale + 2].copy_from_slice(&[0x00, 0xbc]);
+    }
+    let tensors = |q4: &[u8], last: u8| {
+        [
+            ("a", Format::I32, &[1][..], vec![last; 4]),
+            ("q", Format::Q4G64F16S, &[700, 300], q4.to_vec()),
+            ("z", Format::I32, &[1], vec![last; 4]),
+        ]
+    };
+    let printed = lines([&tensors(&q4, 0), &tensors(&spoiled, 1)]);
+    let printed: Vec<_> = printed.lines().collect();
+    assert_eq!(printed.len(), 3, "{printed:?}");
+    assert_eq!(printed[0], "\"a\": codes: 1 of 1 differ");
+    assert!(printed[1].starts_with("\"q\": cannot be compared: row 350, group 0: "), "{printed:?}");
+    assert!(printed[1].ends_with("; see what verify says"), "{printed:?}");
+    assert_eq!(printed[2], "\"z\": codes: 1 of 1 differ");
+}

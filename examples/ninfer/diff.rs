@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use ninfer_artifact::{Artifact, Kind, Object};
-use ninfer_codec::{Error, Format, Tensor, WordsMut};
+use ninfer_codec::{Error, Format, Plan, Tensor, WordsMut};
 use rayon::prelude::*;
 
-use crate::blocks::row_blocks;
+use crate::blocks::{Block, parallel_blocks};
 use crate::cli::{Diff, Settings};
 use crate::failure::{Code, Failure, Outcome};
 use crate::opened::Mapped;
@@ -80,11 +80,13 @@ fn compare(a: &Artifact<'_>, left: &Object, b: &Artifact<'_>, right: &Object) ->
     if one.plan().rows() != other.plan().rows() || one.plan().columns() != other.plan().columns() {
         return Ok(Some(header));
     }
-    let blocks = row_blocks(if one.plan().format() == Format::Nvfp4 { one.plan() } else { other.plan() });
+    let sides = [(&one, a.payload(left)), (&other, b.payload(right))];
+    let blocks =
+        parallel_blocks(if one.plan().format() == Format::Nvfp4 { one.plan() } else { other.plan() });
     let differences = blocks
-        .map(|(begin, count)| {
+        .map(|block| {
             progress::check()?;
-            Ok(Difference::of_rows(&one, &other, begin, count))
+            Ok(Difference::of(sides, block))
         })
         .collect::<Outcome<Vec<_>>>()?;
     // The first error is the one that is said, whatever thread meets one first.
@@ -99,7 +101,7 @@ fn compare(a: &Artifact<'_>, left: &Object, b: &Artifact<'_>, right: &Object) ->
     Ok(Some([header, total].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")))
 }
 
-/// How some rows of two tensors differ.
+/// How a block of two tensors differs.
 #[derive(Default)]
 struct Difference {
     /// Words that differ, of how many; absent where the formats are not the same.
@@ -120,26 +122,18 @@ struct Difference {
 type Place = (u64, u64);
 
 impl Difference {
-    fn of_rows(one: &Tensor<'_>, other: &Tensor<'_>, begin: u64, count: u64) -> Result<Self, Error> {
-        Self::of(&one.rows(begin, count)?, &other.rows(begin, count)?)
-    }
-
-    fn of(one: &Tensor<'_>, other: &Tensor<'_>) -> Result<Self, Error> {
+    /// Compares a block of two tensors, each with its payload.
+    fn of(sides: [(&Tensor<'_>, &[u8]); 2], block: Block) -> Result<Self, Error> {
+        let [(one, one_payload), (other, other_payload)] = sides;
+        let (format, other_format) = (one.plan().format(), other.plan().format());
         let mut difference = Self::default();
-        if one.plan().format() == other.plan().format() {
-            let (one, other) = (Words::of(one)?, Words::of(other)?);
-            difference.codes = Some(one.codes_that_differ(&other));
-            difference.scales = (!one.scales.is_empty()).then(|| count(&one.scales, &other.scales));
-            difference.divisor = one.divisor != other.divisor;
-        }
-        if one.plan().format() != Format::I32 && other.plan().format() != Format::I32 {
-            let (left, right) = (values(one)?, values(other)?);
-            let columns = one.plan().columns();
+        if format != Format::I32 && other_format != Format::I32 {
+            let (left, right) = (values(one, block)?, values(other, block)?);
             let differ = |(a, b): (&f32, &f32)| a.to_bits() != b.to_bits();
             let number = left.iter().zip(&right).filter(|&pair| differ(pair)).count() as u64;
             difference.values = Some((number, left.len() as u64));
             for (index, (a, b)) in (0..).zip(left.iter().zip(&right)).filter(|&(_, pair)| differ(pair)) {
-                let place = (one.begin() + index / columns, index % columns);
+                let place = (block.row + index / block.columns, block.column + index % block.columns);
                 if a.is_nan() || b.is_nan() {
                     difference.nans = more(difference.nans, Some((1, place)));
                 } else {
@@ -147,6 +141,13 @@ impl Difference {
                     difference.largest = larger(difference.largest, Some((distance, place)));
                 }
             }
+        }
+        if format == other_format {
+            let (one, other) =
+                (Words::of_block(one, one_payload, block)?, Words::of_block(other, other_payload, block)?);
+            difference.codes = Some(one.codes_that_differ(&other));
+            difference.scales = (!one.scales.is_empty()).then(|| count(&one.scales, &other.scales));
+            difference.divisor = one.divisor != other.divisor;
         }
         Ok(difference)
     }
@@ -229,7 +230,7 @@ fn more(a: Option<(u64, Place)>, b: Option<(u64, Place)>) -> Option<(u64, Place)
     }
 }
 
-/// The natural words of some rows.
+/// The natural words of a block.
 struct Words {
     codes: Vec<u8>,
     /// Bits of one code word.
@@ -239,6 +240,34 @@ struct Words {
 }
 
 impl Words {
+    /// The words of a block of a tensor. A scale a row belongs to the first block of the row.
+    fn of_block(tensor: &Tensor<'_>, payload: &[u8], block: Block) -> Result<Self, Error> {
+        let whole = tensor.plan();
+        if block.columns == whole.columns() {
+            return Self::of(&tensor.rows(block.row, block.rows)?);
+        }
+        // Words are unpacked by rows: a piece of one is a tensor of its own.
+        let plan = Plan::new(whole.format(), whole.layout(), &[block.rows, block.columns])?;
+        let mut own = vec![0; plan.payload_bytes() as usize];
+        let scales_by_column = whole.format() != Format::Fp8E4M3FnRowBf16S;
+        for (from, to, by_column) in [
+            (whole.codes(), plan.codes(), true),
+            (whole.high(), plan.high(), true),
+            (whole.scales(), plan.scales(), scales_by_column),
+        ] {
+            let column = if by_column { block.column } else { 0 };
+            let share = u128::from(column) * u128::from(from.row_bytes) / u128::from(whole.padded_columns());
+            let begin = (from.offset + block.row * from.row_bytes) as usize + share as usize;
+            let bytes = to.bytes as usize;
+            own[to.offset as usize..][..bytes].copy_from_slice(&payload[begin..][..bytes]);
+        }
+        let mut words = Self::of(&Tensor::new(plan, &own)?)?;
+        if !scales_by_column && block.column > 0 {
+            words.scales.clear();
+        }
+        Ok(words)
+    }
+
     fn of(view: &Tensor<'_>) -> Result<Self, Error> {
         let plan = view.plan();
         let elements = (view.count() * plan.columns()) as usize;
@@ -307,9 +336,10 @@ fn count<T: PartialEq>(one: &[T], other: &[T]) -> (u64, u64) {
     (one.iter().zip(other).filter(|(a, b)| a != b).count() as u64, one.len() as u64)
 }
 
-fn values(view: &Tensor<'_>) -> Result<Vec<f32>, Error> {
-    let columns = view.plan().columns() as usize;
-    let mut values = vec![0.0; view.count() as usize * columns];
-    view.decode(&mut values[..], columns)?;
+/// The values of a block.
+fn values(tensor: &Tensor<'_>, block: Block) -> Result<Vec<f32>, Error> {
+    let mut values = vec![0.0; (block.rows * block.columns) as usize];
+    let rows = tensor.rows(block.row, block.rows)?;
+    rows.decode_columns(block.column, block.columns, &mut values[..], block.columns as usize)?;
     Ok(values)
 }

@@ -10,7 +10,7 @@ use core::arch::x86_64::*;
 use core::hint::black_box;
 
 use super::output::{BATCH, Output, Room, batch_bytes};
-use super::quantize::{BF16, F32, code_min, element_bytes};
+use super::quantize::{BF16, F32, code_min, element_bytes, prefetch_quarter};
 
 /// Weights of a unit: one group, or two of W8.
 const UNIT: usize = 64;
@@ -65,6 +65,9 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
             store_words::<BITS>(scales.words, room);
             scales = batch_scales::<BITS, SOURCE>(next);
             for pair in 0..BATCH / UNIT / 2 {
+                if output.streaming() {
+                    prefetch_quarter::<SOURCE>(next, pair);
+                }
                 convert_pair::<BITS, SOURCE>(batch, pair, inverses, room, streaming);
             }
             room = room.next(bytes);

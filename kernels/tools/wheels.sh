@@ -8,7 +8,7 @@ fi
 kernels=$(cd "$(dirname "$0")/.." && pwd)
 folder=${CARGO_TARGET_DIR:-$kernels/../target}/cuda-wheels
 if [ ! -x "$folder/nvidia/cu13/bin/nvcc" ]; then
-    python3 -m pip install -q --target "$folder" --no-deps nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt \
-        nvidia-cuda-runtime nvidia-cuda-cccl nvidia-cuda-nvrtc nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm 1>&2
+    python3 -m pip install -q --target "$folder" --no-deps nvidia-cuda-{nvcc,crt,runtime,nvrtc,cuobjdump,nvdisasm}==13.5.37 \
+        nvidia-nvvm==13.5.37 nvidia-cuda-cccl==13.3.5.0.6 1>&2
 fi
 echo "$folder/nvidia/cu13"

@@ -10,27 +10,8 @@ use ninfer_codec::convert::{
     to_i32_exact, u64_to_i32_exact,
 };
 
-use oracle::words::{self, BF16, Class, F16, F32, F64, Kind, convert, round};
+use oracle::words::{self, BF16, F16, F32, F64, convert, exact};
 use support::{Guarded, Random, SOURCES, SourceType, Values};
-
-/// The word of `to` that holds a word of `from` exactly, if there is one.
-fn exact(word: u64, from: Kind, to: Kind) -> Option<u64> {
-    let sign = if from.is_negative(word) { to.sign_bit() } else { 0 };
-    match from.class(word) {
-        Class::Infinite => Some(sign | to.infinity()),
-        Class::Nan => {
-            // The payload, quiet bit and all, aligned at the top.
-            let payload = from.fraction(word) << (63 - from.fraction_bits);
-            let kept = payload >> (63 - to.fraction_bits);
-            (kept << (63 - to.fraction_bits) == payload).then_some(sign | to.infinity() | kept)
-        }
-        _ => {
-            let nearest = round(from.value(word), to);
-            let same = to.is_finite(nearest) && to.value(nearest).cmp_magnitude(&from.value(word)).is_eq();
-            same.then_some(nearest)
-        }
-    }
-}
 
 /// Source words where conversions differ: all words of the small types, ends, midpoints and NaNs of the large.
 fn sources(source: SourceType) -> Vec<u64> {

@@ -162,6 +162,25 @@ pub fn round(x: Exact, to: Kind) -> u64 {
 
 /// Converts a word between two IEEE forms. Finite values round; infinities stay; a NaN keeps its
 /// sign; narrowing keeps its top fraction bits and sets the quiet bit, widening appends zero bits
+/// The word of `to` that holds a word of `from` exactly, if there is one.
+pub fn exact(word: u64, from: Kind, to: Kind) -> Option<u64> {
+    let sign = if from.is_negative(word) { to.sign_bit() } else { 0 };
+    match from.class(word) {
+        Class::Infinite => Some(sign | to.infinity()),
+        Class::Nan => {
+            // The payload, quiet bit and all, aligned at the top.
+            let payload = from.fraction(word) << (63 - from.fraction_bits);
+            let kept = payload >> (63 - to.fraction_bits);
+            (kept << (63 - to.fraction_bits) == payload).then_some(sign | to.infinity() | kept)
+        }
+        _ => {
+            let nearest = round(from.value(word), to);
+            let same = to.is_finite(nearest) && to.value(nearest).cmp_magnitude(&from.value(word)).is_eq();
+            same.then_some(nearest)
+        }
+    }
+}
+
 /// and changes nothing else (rules 12).
 pub fn convert(word: u64, from: Kind, to: Kind) -> u64 {
     let sign = if from.is_negative(word) { to.sign_bit() } else { 0 };

@@ -78,13 +78,15 @@ pub(super) fn scale_values(scales: &[[u8; SCALE_BYTES]], unit: f32, values: &mut
     }
 }
 
+/// Q4's codes by their nibbles.
+pub(super) const Q4_CODES: [f32; 16] =
+    [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, -8.0, -7.0, -6.0, -5.0, -4.0, -3.0, -2.0, -1.0];
+
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 pub(super) fn q4<const STREAM: bool>(row: &GroupedRow<'_>, out: &mut [u8], carry: &mut Carry) {
     let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     const PLACES: [u8; 64] = wide_places(4);
-    const CODES: [f32; 16] =
-        [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, -8.0, -7.0, -6.0, -5.0, -4.0, -3.0, -2.0, -1.0];
-    let all_codes = _mm512_castsi512_ps(words(&CODES));
+    let all_codes = _mm512_castsi512_ps(words(&Q4_CODES));
     let batches =
         row.base.as_chunks::<BASE_BYTES>().0.chunks(BATCH).zip(row.scales.as_chunks().0.chunks(BATCH));
     for ((bases, scales), out) in batches.zip(out.chunks_mut(BATCH * OUT_BYTES)) {

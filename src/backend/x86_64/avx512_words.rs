@@ -6,7 +6,7 @@
 
 use core::arch::x86_64::*;
 
-use super::avx512_decode::{BATCH, numbers, scale_values};
+use super::avx512_decode::{BATCH, Q4_CODES, numbers, scale_values};
 use super::lanes::{Words16, each_lane, load16, load32, load64, prefetch, store_each64, words, words32};
 use super::sink::Sink;
 use crate::backend::GroupedRow;
@@ -96,9 +96,7 @@ pub(super) unsafe fn q4<W: Words16, const STREAM: bool>(
     carry: &mut Carry,
 ) {
     let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
-    const CODES: [f32; 16] =
-        [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, -8.0, -7.0, -6.0, -5.0, -4.0, -3.0, -2.0, -1.0];
-    let all_codes = _mm512_castsi512_ps(words(&CODES));
+    let all_codes = _mm512_castsi512_ps(words(&Q4_CODES));
     let batches =
         row.base.as_chunks::<BASE_BYTES>().0.chunks(BATCH).zip(row.scales.as_chunks().0.chunks(BATCH));
     for ((bases, scales), out) in batches.zip(out.chunks_mut(BATCH * OUT_BYTES)) {

@@ -22,6 +22,19 @@ pub(crate) fn prefetch<const STREAM: bool>(bytes: &[u8]) {
     }
 }
 
+/// The numbers of the bytes of a vector.
+pub(crate) const BYTE_NUMBERS: [u8; 64] = {
+    let mut numbers = [0; 64];
+    let mut rest: &mut [u8] = &mut numbers;
+    let mut next = 0;
+    while let Some((number, more)) = rest.split_first_mut() {
+        *number = next;
+        next += 1;
+        rest = more;
+    }
+    numbers
+};
+
 /// The 64 bytes as a vector.
 #[inline]
 #[target_feature(enable = "avx512f")]

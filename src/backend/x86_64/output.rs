@@ -6,6 +6,7 @@
 
 use core::arch::x86_64::*;
 
+use super::lanes::{BYTE_NUMBERS, load64};
 use crate::words::copy;
 
 /// Weights that a kernel takes at a time: 2 kB of binary32.
@@ -177,18 +178,7 @@ impl Lines {
         let part = place.addr() % LINE;
         // SAFETY: the caller's promise; `part < 64`.
         let (line, before) = unsafe { (place.sub(part), _mm512_loadu_si512(place.sub(LINE).cast())) };
-        #[expect(clippy::indexing_slicing, reason = "at compile time")]
-        const COUNT: [u8; LINE] = {
-            let mut count = [0; LINE];
-            let mut i = 0;
-            while i < LINE {
-                count[i] = i as u8;
-                i += 1;
-            }
-            count
-        };
-        // SAFETY: the array is 64 bytes.
-        let count = unsafe { _mm512_loadu_si512(COUNT.as_ptr().cast()) };
+        let count = load64(&BYTE_NUMBERS);
         let index = _mm512_add_epi8(count, _mm512_set1_epi8((LINE - part) as i8));
         Self { line, part, before, index }
     }

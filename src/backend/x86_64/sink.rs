@@ -2,7 +2,7 @@
 
 use core::arch::x86_64::*;
 
-use super::lanes::{load64, store64};
+use super::lanes::{BYTE_NUMBERS, load64, store64};
 use crate::backend::run::Carry;
 
 /// Takes the vectors of an output one after another, 64 bytes each.
@@ -19,11 +19,10 @@ impl<const STREAM: bool> Sink<STREAM> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     pub(crate) fn begin(carry: &Carry, out: &[u8]) -> Option<Self> {
-        const PLACES: [u8; 64] = places();
         if STREAM && !out.as_ptr().addr().is_multiple_of(64) {
             return None;
         }
-        let index = _mm512_add_epi8(load64(&PLACES), _mm512_set1_epi8(carry.head as i8));
+        let index = _mm512_add_epi8(load64(&BYTE_NUMBERS), _mm512_set1_epi8(carry.head as i8));
         Some(Self { held: load64(&carry.held), index })
     }
 
@@ -58,16 +57,4 @@ impl<const STREAM: bool> Sink<STREAM> {
             store64(&mut carry.held, self.held);
         }
     }
-}
-
-const fn places() -> [u8; 64] {
-    let mut places = [0; 64];
-    let mut rest: &mut [u8] = &mut places;
-    let mut next = 0;
-    while let Some((place, more)) = rest.split_first_mut() {
-        *place = next;
-        next += 1;
-        rest = more;
-    }
-    places
 }

@@ -13,8 +13,8 @@ use half::{bf16, f16};
 use libfuzzer_sys::fuzz_target;
 use ninfer_codec::ffi::*;
 use ninfer_codec::{
-    Format, Layout, Output, Plan, Source, Tensor, TensorMut, ValueType, Words, WordsMut, convert,
-    dequantize_row, quantize_row, stack,
+    EncoderProfile, Format, Layout, Output, Plan, ResourceEncoding, Source, Tensor, TensorMut, ValueType,
+    Words, WordsMut, convert, dequantize_row, quantize_row, stack,
 };
 
 use caller::Caller;
@@ -872,23 +872,13 @@ fn convert_exactly(c: &mut Caller<'_>) {
 
 fn find(c: &mut Caller<'_>) {
     let registry = c.input.byte() % 4;
-    let known = [
-        "BF16",
-        "FP32",
-        "I32",
-        "Q4G64_F16S",
-        "Q5G64_F16S",
-        "Q6G64_F16S",
-        "W8G32_F16S",
-        "NVFP4",
-        "FP8_E4M3FN_ROW_BF16S",
-        "contiguous-le-v1",
-        "row-split-k128-v1",
-        "blockscale-k16-m128x4-v1",
-        "row-scale-v1",
-        "MAXABS_F16_RECIP_RNE_V1",
-        "raw-bytes-v1",
-    ];
+    let known: Vec<_> = Format::ALL
+        .map(Format::name)
+        .into_iter()
+        .chain(Layout::ALL.map(Layout::name))
+        .chain(EncoderProfile::ALL.map(EncoderProfile::name))
+        .chain(ResourceEncoding::ALL.map(ResourceEncoding::name))
+        .collect();
     let name = match c.input.byte() {
         index @ 0..200 => known[usize::from(index) % known.len()].as_bytes().to_vec(),
         _ => c.input.bytes(70).to_vec(),

@@ -142,24 +142,6 @@ fn nearest(source: SourceType, list: &[u64]) {
     }
 }
 
-/// The word of `to` that holds a word of `from` exactly, if there is one.
-fn exact_word(word: u64, from: Kind, to: Kind) -> Option<u64> {
-    let sign = if from.is_negative(word) { to.sign_bit() } else { 0 };
-    match from.class(word) {
-        Class::Infinite => Some(sign | to.infinity()),
-        Class::Nan => {
-            let payload = from.fraction(word) << (63 - from.fraction_bits);
-            let kept = payload >> (63 - to.fraction_bits);
-            (kept << (63 - to.fraction_bits) == payload).then_some(sign | to.infinity() | kept)
-        }
-        _ => {
-            let rounded = words::round(from.value(word), to);
-            let same = to.is_finite(rounded) && to.value(rounded).cmp_magnitude(&from.value(word)).is_eq();
-            same.then_some(rounded)
-        }
-    }
-}
-
 /// The first value that the type does not hold is named, and those before it are written.
 fn exact(source: SourceType, list: &[u64]) {
     let values = Values::of(source, list);
@@ -180,11 +162,11 @@ fn exact(source: SourceType, list: &[u64]) {
     let mut brain = vec![bf16::ONE; list.len()];
     let got = convert::to_bf16_exact(values.source(), &mut brain);
     let brain = brain.iter().map(|value| value.to_bits().into()).collect();
-    judge(got, brain, &|word| exact_word(word, kind, BF16));
+    judge(got, brain, &|word| words::exact(word, kind, BF16));
     let mut wide = vec![1.0f32; list.len()];
     let got = convert::to_f32_exact(values.source(), &mut wide);
     let wide = wide.iter().map(|value| value.to_bits().into()).collect();
-    judge(got, wide, &|word| exact_word(word, kind, F32));
+    judge(got, wide, &|word| words::exact(word, kind, F32));
     let mut whole = vec![1i32; list.len()];
     let got = convert::to_i32_exact(values.source(), &mut whole);
     let whole = whole.iter().map(|&value| i64::from(value) as u64).collect();

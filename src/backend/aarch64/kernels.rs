@@ -171,47 +171,34 @@ const fn code_bytes(place: u32) -> [u8; 16] {
     bytes
 }
 
-/// Q5.
-///
-/// # Safety
-/// As of [`super::Lanes::store`].
-#[inline(never)] // nothing moves across the guard
-#[target_feature(enable = "neon")]
-pub(super) unsafe fn q5<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
-    let out_bytes = 64 * word_bytes::<N>();
-    let groups = row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks().0.chunks(BATCH));
-    let batches = groups.zip(row.scales.as_chunks().0.chunks(BATCH));
-    for (((bases, highs), scales), out) in batches.zip(out.chunks_mut(BATCH * out_bytes)) {
-        let mut values = [0.0; BATCH];
-        scale_values(scales, &mut values);
-        let groups = bases.iter().zip(highs).zip(&values);
-        for (((base, high), scale), out) in groups.zip(out.chunks_exact_mut(out_bytes)) {
-            // SAFETY: the caller's promise.
-            unsafe { store_products::<N>(&q5_codes(base, high), *scale, out) };
+/// A kernel of a format whose codes have high bits in a plane of their own.
+macro_rules! with_high_bits {
+    ($name:ident, $format:literal, $codes:ident) => {
+        #[doc = concat!($format, ".")]
+        ///
+        /// # Safety
+        /// As of [`super::Lanes::store`].
+        #[inline(never)] // nothing moves across the guard
+        #[target_feature(enable = "neon")]
+        pub(super) unsafe fn $name<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
+            let out_bytes = 64 * word_bytes::<N>();
+            let groups = row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks().0.chunks(BATCH));
+            let batches = groups.zip(row.scales.as_chunks().0.chunks(BATCH));
+            for (((bases, highs), scales), out) in batches.zip(out.chunks_mut(BATCH * out_bytes)) {
+                let mut values = [0.0; BATCH];
+                scale_values(scales, &mut values);
+                let groups = bases.iter().zip(highs).zip(&values);
+                for (((base, high), scale), out) in groups.zip(out.chunks_exact_mut(out_bytes)) {
+                    // SAFETY: the caller's promise.
+                    unsafe { store_products::<N>(&$codes(base, high), *scale, out) };
+                }
+            }
         }
-    }
+    };
 }
 
-/// Q6.
-///
-/// # Safety
-/// As of [`super::Lanes::store`].
-#[inline(never)] // nothing moves across the guard
-#[target_feature(enable = "neon")]
-pub(super) unsafe fn q6<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
-    let out_bytes = 64 * word_bytes::<N>();
-    let groups = row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks().0.chunks(BATCH));
-    let batches = groups.zip(row.scales.as_chunks().0.chunks(BATCH));
-    for (((bases, highs), scales), out) in batches.zip(out.chunks_mut(BATCH * out_bytes)) {
-        let mut values = [0.0; BATCH];
-        scale_values(scales, &mut values);
-        let groups = bases.iter().zip(highs).zip(&values);
-        for (((base, high), scale), out) in groups.zip(out.chunks_exact_mut(out_bytes)) {
-            // SAFETY: the caller's promise.
-            unsafe { store_products::<N>(&q6_codes(base, high), *scale, out) };
-        }
-    }
-}
+with_high_bits!(q5, "Q5", q5_codes);
+with_high_bits!(q6, "Q6", q6_codes);
 
 /// W8.
 ///

@@ -316,7 +316,8 @@ impl<'j> Block<'j> {
         match &mut error {
             Error::NonFiniteSource { column, .. }
             | Error::SourceNotRepresentable { column, .. }
-            | Error::InvalidCode { column, .. } => *column += self.place.column,
+            | Error::InvalidCode { column, .. }
+            | Error::ZeroScaleNonzeroCode { column, .. } => *column += self.place.column,
             Error::ScaleOverflow { group, .. } | Error::InvalidScale { group, .. } => {
                 let lanes = self.job.plan.format().descriptor().group;
                 *group += lanes.map_or(0, |lanes| self.place.column / u64::from(lanes));

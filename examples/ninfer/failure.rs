@@ -99,7 +99,10 @@ fn say(mark: &str, line: &str) {
 
 /// A text that stays on its line: whatever moves a terminal's cursor or turns its text around is escaped.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    let moves = |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let moves = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
     if !text.contains(moves) {
         return Cow::Borrowed(text);
     }

@@ -109,8 +109,8 @@ fn fault(header: &[u8], data_bytes: usize) -> Option<String> {
         }
         end = to;
     }
-    let last = tensors.last().map_or(String::new(), |(name, _)| format!(", the last of them {name:?}"));
-    let found = format!("its tensors{last}, take {end} bytes, and {data_bytes} follow the header");
+    let last = tensors.last().map_or(String::new(), |(name, _)| format!(", the last of them {name:?},"));
+    let found = format!("its tensors{last} take {end} bytes, and {data_bytes} follow the header");
     match end.checked_sub(data_bytes) {
         Some(0) => None,
         Some(missing) => Some(format!("{found}: {missing} are missing; fetch it again")),

@@ -83,6 +83,14 @@ fn faults_are_placed_in_the_row() {
     assert!(message.contains("row 1, group 2048: scale"), "{message}");
     let message = refuse(70_000, 1.001, &["--assign", "t=BF16"]);
     assert!(message.contains("row 1, column 70000: F32 word 0x3f8020c5 is not exact in BF16"), "{message}");
+
+    let mut codes = vec![0; ROWS * COLUMNS];
+    codes[COLUMNS + 70_000] = 0x38;
+    let scales: Vec<u8> = [0x3f80u16, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let scale: (&str, Dtype, &[usize], &[u8]) = ("f.weight_scale", Dtype::BF16, &[ROWS, 1], &scales);
+    checkpoint(&input, &[("f.weight", Dtype::F8_E4M3, &[ROWS, COLUMNS], &codes), scale]);
+    let message = fail(1, &["pack", &input, "-o", &out]);
+    assert!(message.contains("row 1, column 70000"), "{message}");
 }
 
 #[test]

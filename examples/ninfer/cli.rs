@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Converts checkpoints to .ninfer artifacts, and inspects, verifies and unpacks them.
@@ -80,10 +81,10 @@ pub struct Pack {
     #[arg(long, value_name = "NAME=FILE")]
     pub resource: Vec<String>,
     /// The artifact's model id [default: the input's name]
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub model_id: Option<String>,
     /// The artifact's weights id [default: the input's name]
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub weights_id: Option<String>,
     /// Print the exact sizes and write nothing; no weight is read
     #[arg(long)]

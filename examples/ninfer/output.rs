@@ -181,9 +181,16 @@ pub fn prepare(path: &Path, bytes: &[u8], check: impl Fn() -> Outcome<()>) -> Ou
     Ok(output)
 }
 
-/// Refuses a path that has something else than a regular file.
+/// Refuses a path that has something else than a regular file, or that no file can have.
 pub fn check_place(path: &Path) -> Outcome<()> {
+    let last = path.as_os_str().as_encoded_bytes().rsplit(|&byte| byte == b'/').next();
+    if let Some(b"" | b"." | b"..") = last {
+        return Err(Failure::io("write", path, "it names a folder; name a file in it"));
+    }
     let line = match path.symlink_metadata().map(|there| there.file_type()) {
+        Err(error) if error.raw_os_error() == Some(Errno::NAMETOOLONG.raw_os_error()) => {
+            return Err(Failure::io("write", path, error));
+        }
         Ok(kind) if kind.is_dir() => "it is a folder; name a file in it",
         Ok(kind) if !kind.is_file() => "it is no regular file, and would be replaced; name another",
         _ => return Ok(()),

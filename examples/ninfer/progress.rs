@@ -15,7 +15,8 @@ static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// Sets up threads and signals.
 pub fn start(settings: &Settings) -> Outcome<()> {
     catch_signals()?;
-    let threads = settings.threads.map_or(0, usize::from); // 0: all cores
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = settings.threads.map_or_else(cores, usize::from);
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().map_err(|error| {
         refused(
             "start the threads",

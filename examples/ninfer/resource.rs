@@ -22,7 +22,9 @@ pub struct Resource {
 impl Resource {
     pub fn open(argument: &str) -> Outcome<Self> {
         let origin = format!("--resource '{argument}'");
-        let Some((name, path)) = argument.split_once('=') else {
+        let Some((name, path)) =
+            argument.split_once('=').filter(|(name, path)| !name.is_empty() && !path.is_empty())
+        else {
             return Err(Failure::usage(format!("{origin}: write NAME=FILE, as in tokenizer=tokenizer.json")));
         };
         let file = Mapped::open(Path::new(path))?;

@@ -158,7 +158,12 @@ fn resources_and_identities() {
     let (input, out) = (path(&folder, "in.safetensors"), path(&folder, "out.ninfer"));
     assert!(fail(1, &["pack", &input, "-o", &out, "--resource", &resource]).contains("is empty"));
     assert!(fail(3, &["pack", &input, "-o", &out, "--resource", "x=/none/such"]).contains("/none/such"));
-    assert!(fail(2, &["pack", &input, "-o", &out, "--resource", "x"]).contains("NAME=FILE"));
+    for slip in ["x", "x=", &format!("={tokenizer}")] {
+        assert!(fail(2, &["pack", &input, "-o", &out, "--resource", slip]).contains("NAME=FILE"));
+    }
+    for option in ["--model-id", "--weights-id"] {
+        assert!(fail(2, &["pack", &input, "-o", &out, option, ""]).contains(option));
+    }
 }
 
 #[test]

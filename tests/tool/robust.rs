@@ -124,12 +124,20 @@ fn an_output_that_cannot_be_written_is_named() {
     let folder = folder();
     let input = path(&folder, "in.safetensors");
     generate(&input, 1, 1, 1024);
-    for (out, part) in
-        [(folder.path().to_str().unwrap(), "it is a folder"), ("/proc/none/out", "/proc/none/out")]
-    {
+    let long = |letters| path(&folder, &"x".repeat(letters));
+    for (out, part) in [
+        (folder.path().to_str().unwrap(), "it is a folder"),
+        ("/proc/none/out", "/proc/none/out"),
+        (&path(&folder, "new/."), "it names a folder"),
+        (&path(&folder, "new/"), "it names a folder"),
+        (&long(256), "File name too long"),
+        // Too long for the report only.
+        (&long(250), ".report.json: File name too long"),
+    ] {
         let failed = call(&["pack", &input, "-o", out]);
         assert_eq!(failed.code, Some(3));
         assert!(failed.stderr.contains(part), "{}", failed.stderr);
+        assert_eq!(listing(&folder), ["in.safetensors"]);
     }
 }
 

@@ -79,6 +79,9 @@ pub(crate) trait Narrow: Lanes {
     type Word: NarrowWord;
     /// Rounds to nearest, ties to even.
     fn narrow(f32_bits: u32) -> Self::Word;
+    /// The same for a zero, or a finite word of at least the output type's least normal magnitude: without a branch,
+    /// so that compilers make vectors of it.
+    fn narrow_normal(f32_bits: u32) -> Self::Word;
 }
 
 /// What vectors ask of an output type.
@@ -99,6 +102,10 @@ impl Narrow for ToF32 {
     fn narrow(f32_bits: u32) -> u32 {
         f32_bits
     }
+    #[inline]
+    fn narrow_normal(f32_bits: u32) -> u32 {
+        f32_bits
+    }
 }
 
 impl Narrow for ToBf16 {
@@ -107,6 +114,10 @@ impl Narrow for ToBf16 {
     fn narrow(f32_bits: u32) -> u16 {
         direct::bf16_from_f32_bits(f32_bits)
     }
+    #[inline]
+    fn narrow_normal(f32_bits: u32) -> u16 {
+        direct::bf16_from_finite_f32_bits(f32_bits)
+    }
 }
 
 impl Narrow for ToF16 {
@@ -114,6 +125,10 @@ impl Narrow for ToF16 {
     #[inline]
     fn narrow(f32_bits: u32) -> u16 {
         binary16::from_f32_bits(f32_bits)
+    }
+    #[inline]
+    fn narrow_normal(f32_bits: u32) -> u16 {
+        binary16::from_normal_f32_bits(f32_bits)
     }
 }
 

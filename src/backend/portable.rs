@@ -25,9 +25,10 @@ pub(crate) fn decode_grouped_row<N: Narrow>(format: Format, row: &GroupedRow<'_>
             first,
             codes.get_mut(..out.len().next_multiple_of(lanes)).unwrap_or_default(),
         );
+        let sign = sign_of(format);
         let groups = codes.chunks(lanes).zip(scales.as_chunks().0);
         for (out, (codes, scale)) in out.chunks_mut(lanes).zip(groups) {
-            group_products::<N>(codes, *scale, out);
+            group_products::<N>(codes, sign, *scale, out);
         }
     }
 }
@@ -47,7 +48,18 @@ fn lanes_of(format: Format) -> Option<usize> {
 /// Groups unpacked at a time, so that every loop is a long one.
 const BATCH: usize = 8;
 
-/// Unpacks the signed codes of groups from `first` on, as many as `codes` has room for.
+/// The sign bit of a code.
+#[inline]
+fn sign_of(format: Format) -> u8 {
+    match format {
+        Format::Q5G64F16S => 0x10,
+        Format::Q6G64F16S => 0x20,
+        Format::W8G32F16S => 0x80,
+        _ => 0x08,
+    }
+}
+
+/// Unpacks the code words of groups from `first` on, as many as `codes` has room for, with zeros above them.
 fn unpack_groups(format: Format, row: &GroupedRow<'_>, first: usize, codes: &mut [u8]) {
     let from = |plane: &'_ [u8], bytes: usize| first * bytes..plane.len();
     let base = row.base.get(from(row.base, BASE_BYTES)).unwrap_or(&[]);
@@ -58,7 +70,7 @@ fn unpack_groups(format: Format, row: &GroupedRow<'_>, first: usize, codes: &mut
         let byte = u16::from(*byte);
         *pair = ((byte | byte << 4) & 0x0f0f).to_le_bytes();
     }
-    let sign = match format {
+    match format {
         Format::Q5G64F16S => {
             let high = row.high.get(from(row.high, Q5_HIGH_BYTES)).unwrap_or(&[]);
             for (lanes, byte) in codes.as_chunks_mut::<4>().0.as_chunks_mut::<2>().0.iter_mut().zip(high) {
@@ -69,7 +81,6 @@ fn unpack_groups(format: Format, row: &GroupedRow<'_>, first: usize, codes: &mut
                     *lanes = (u32::from_le_bytes(*lanes) | spread(bits)).to_le_bytes();
                 }
             }
-            0x10
         }
         Format::Q6G64F16S => {
             let high = row.high.get(from(row.high, Q6_HIGH_BYTES)).unwrap_or(&[]);
@@ -79,21 +90,26 @@ fn unpack_groups(format: Format, row: &GroupedRow<'_>, first: usize, codes: &mut
                 let spread = (bits << 4 | bits << 10 | bits << 16 | bits << 22) & 0x3030_3030;
                 *lanes = (u32::from_le_bytes(*lanes) | spread).to_le_bytes();
             }
-            0x20
         }
-        _ => 0x08,
-    };
-    for code in codes {
-        *code = (*code ^ sign).wrapping_sub(sign);
+        _ => {}
     }
 }
 
-/// An exact product is normal, or a zero of its sign; see [`grouped::product_f32_bits`].
+/// An exact product is normal, or a zero of its sign; see [`grouped::product_f32_bits`]. Under a normal scale it is
+/// so in every output type, or too large.
+///
+/// Codes are widened as numbers from 0 on, `sign` above their own: compilers widen signed bytes by instructions that
+/// wait for what their target held before.
 #[inline]
-fn group_products<N: Narrow>(codes: &[u8], scale: [u8; SCALE_BYTES], out: &mut [N::Word]) {
-    let scale = f32::from_bits(binary16::to_f32_bits(u16::from_le_bytes(scale)));
-    for (word, &code) in out.iter_mut().zip(codes) {
-        *word = N::narrow((scale * f32::from(code as i8)).to_bits());
+fn group_products<N: Narrow>(codes: &[u8], sign: u8, scale: [u8; SCALE_BYTES], out: &mut [N::Word]) {
+    let word = u16::from_le_bytes(scale);
+    let scale = f32::from_bits(binary16::to_f32_bits(word));
+    let product = |&code: &u8| (scale * (i32::from(code ^ sign) - i32::from(sign)) as f32).to_bits();
+    let products = out.iter_mut().zip(codes.iter().map(product));
+    if word < binary16::MIN_NORMAL {
+        products.for_each(|(word, product)| *word = N::narrow(product));
+    } else {
+        products.for_each(|(word, product)| *word = N::narrow_normal(product));
     }
 }
 
@@ -102,6 +118,9 @@ pub(crate) fn unpack_codes(format: Format, row: &GroupedRow<'_>, out: &mut [u8])
     #[cfg(test)]
     super::tests::count_portable();
     let Some(lanes) = lanes_of(format) else { return };
+    if format == Format::W8G32F16S {
+        return copy(out, row.base.get(..out.len()).unwrap_or(&[]));
+    }
     let whole = out.len() / lanes * lanes;
     let Some((body, cut)) = out.split_at_mut_checked(whole) else { return };
     unpack_groups(format, row, 0, body);
@@ -111,6 +130,10 @@ pub(crate) fn unpack_codes(format: Format, row: &GroupedRow<'_>, out: &mut [u8])
         for (out, code) in cut.iter_mut().zip(codes) {
             *out = code;
         }
+    }
+    let sign = sign_of(format);
+    for code in out {
+        *code = (*code ^ sign).wrapping_sub(sign);
     }
 }
 

@@ -16,12 +16,12 @@ use crate::format::e4m3fn;
 use crate::layout::row_split::{BASE_BYTES, Q5_HIGH_BYTES, Q6_HIGH_BYTES, SCALE_BYTES};
 
 /// Groups whose scales are widened together, well before they are used.
-const BATCH: usize = 64;
+pub(super) const BATCH: usize = 64;
 
 /// Up to [`BATCH`] binary16 scales as binary32, over `units`, a power of two.
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
-fn scale_values(scales: &[[u8; SCALE_BYTES]], units: f32, values: &mut [f32; BATCH]) {
+pub(super) fn scale_values(scales: &[[u8; SCALE_BYTES]], units: f32, values: &mut [f32; BATCH]) {
     for (scales, values) in scales.chunks(8).zip(values.as_chunks_mut::<8>().0) {
         let halves = match scales.as_flattened().first_chunk() {
             Some(full) => load16(full),
@@ -57,8 +57,8 @@ fn store_products<N: Narrow>(codes: &[u8], scale: &f32, out: &mut [u8]) {
 /// The 64 nibbles of a group, one a byte: lanes 0 to 15 and 32 to 47, then 16 to 31 and 48 to 63.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn nibbles(base: &[u8; BASE_BYTES]) -> [__m256i; 2] {
-    let (base, mask) = (load32(base), _mm256_set1_epi8(0x0f));
+pub(super) fn nibbles(base: __m256i) -> [__m256i; 2] {
+    let mask = _mm256_set1_epi8(0x0f);
     let low = _mm256_and_si256(base, mask);
     let high = _mm256_and_si256(_mm256_srli_epi16::<4>(base), mask);
     [_mm256_unpacklo_epi8(low, high), _mm256_unpackhi_epi8(low, high)]
@@ -81,28 +81,25 @@ fn in_order([first, second]: [__m256i; 2]) -> [u8; 64] {
     codes
 }
 
-#[inline(never)] // nothing moves across the guard
+/// Q4 to binary32; [`super::avx2_words`] has the other outputs.
 #[target_feature(enable = "avx2,f16c")]
-pub(super) fn q4<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
+pub(super) fn q4(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
+    const OUT_BYTES: usize = 256;
     let to_top = _mm256_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0);
     let top = _mm256_set1_epi32(0xf000_0000u32 as i32);
-    let out_bytes = 64 * word_bytes::<N>();
     let batches =
         row.base.as_chunks::<BASE_BYTES>().0.chunks(BATCH).zip(row.scales.as_chunks().0.chunks(BATCH));
-    for ((bases, scales), out) in batches.zip(out.chunks_mut(BATCH * out_bytes)) {
+    for ((bases, scales), out) in batches.zip(out.chunks_mut(BATCH * OUT_BYTES)) {
         let mut values = [0.0; BATCH];
         scale_values(scales, (1u32 << 28) as f32, &mut values);
-        for ((base, scale), out) in bases.iter().zip(&values).zip(out.chunks_exact_mut(out_bytes)) {
+        for ((base, scale), out) in bases.iter().zip(&values).zip(out.as_chunks_mut::<OUT_BYTES>().0) {
             let scale = _mm256_set1_ps(*scale);
             let product = |codes: &[u8; 4]| {
                 let codes = _mm256_sllv_epi32(_mm256_set1_epi32(i32::from_le_bytes(*codes)), to_top);
                 _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_and_si256(codes, top)), scale)
             };
-            for (codes, out) in base.as_chunks::<8>().0.iter().zip(out.chunks_exact_mut(out_bytes / 4)) {
-                if let [low, high] = codes.as_chunks().0 {
-                    // SAFETY: this function has the instruction sets that `store_avx2` asks for.
-                    unsafe { N::store_avx2(product(low), product(high), out) };
-                }
+            for (codes, out) in base.as_chunks().0.iter().zip(out.as_chunks_mut().0) {
+                store32(out, _mm256_castps_si256(product(codes)));
             }
         }
     }
@@ -135,7 +132,7 @@ impl Q5Places {
             // Two's complement: 16 less where the bit is set.
             _mm256_or_si256(nibbles, _mm256_and_si256(set, _mm256_set1_epi8(-16)))
         };
-        let ([first, second], [first_bytes, second_bytes]) = (nibbles(base), self.bytes);
+        let ([first, second], [first_bytes, second_bytes]) = (nibbles(load32(base)), self.bytes);
         [code(first, first_bytes), code(second, second_bytes)]
     }
 }
@@ -190,7 +187,7 @@ impl Q6Places {
             let own = _mm256_and_si256(each, _mm256_set1_epi16(0x0c03));
             _mm256_or_si256(nibbles, _mm256_shuffle_epi8(self.signed, own))
         };
-        let ([first, second], [first_bytes, second_bytes]) = (nibbles(base), self.bytes);
+        let ([first, second], [first_bytes, second_bytes]) = (nibbles(load32(base)), self.bytes);
         [code(first, first_bytes), code(second, second_bytes)]
     }
 }
@@ -232,7 +229,7 @@ pub(super) fn unpack_q4(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let sign = _mm256_set1_epi8(8);
     let code = |nibbles| _mm256_sub_epi8(_mm256_xor_si256(nibbles, sign), sign);
     for (base, out) in row.base.as_chunks().0.iter().zip(out.as_chunks_mut().0) {
-        *out = in_order(nibbles(base).map(code));
+        *out = in_order(nibbles(load32(base)).map(code));
     }
 }
 

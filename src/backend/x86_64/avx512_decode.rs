@@ -8,7 +8,7 @@
 use core::arch::x86_64::*;
 
 use super::avx512_nvfp4::wide_places;
-use super::lanes::{each_lane, load16, load32, load64, prefetch, store_each64, words, words32};
+use super::lanes::{Q4_CODES, each_lane, load16, load32, load64, prefetch, store_each64, words, words32};
 use super::sink::Sink;
 use crate::backend::GroupedRow;
 use crate::backend::run::Carry;
@@ -77,10 +77,6 @@ pub(super) fn scale_values(scales: &[[u8; SCALE_BYTES]], unit: f32, values: &mut
         store_each64(bytemuck::cast_slice_mut(values), [_mm512_castps_si512(wide)]);
     }
 }
-
-/// Q4's codes by their nibbles.
-pub(super) const Q4_CODES: [f32; 16] =
-    [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, -8.0, -7.0, -6.0, -5.0, -4.0, -3.0, -2.0, -1.0];
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 pub(super) fn q4<const STREAM: bool>(row: &GroupedRow<'_>, out: &mut [u8], carry: &mut Carry) {

@@ -6,8 +6,10 @@
 
 use core::arch::x86_64::*;
 
-use super::avx512_decode::{BATCH, Q4_CODES, numbers, scale_values};
-use super::lanes::{Words16, each_lane, load16, load32, load64, prefetch, store_each64, words, words32};
+use super::avx512_decode::{BATCH, numbers, scale_values};
+use super::lanes::{
+    Q4_CODES, Words16, each_lane, load16, load32, load64, prefetch, store_each64, words, words32,
+};
 use super::sink::Sink;
 use crate::backend::GroupedRow;
 use crate::backend::run::Carry;

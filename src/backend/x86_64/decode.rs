@@ -68,7 +68,7 @@ pub(crate) fn decode_grouped<N: Narrow>(
         (Simd::Avx512, Q5G64F16S) => (N::avx512().q5, 64, 8),
         (Simd::Avx512, Q6G64F16S) => (N::avx512().q6, 64, 16),
         (Simd::Avx512, W8G32F16S) => (N::avx512().w8, 32, 0),
-        (Simd::Avx2, Q4G64F16S) => ([avx2::q4::<N>; 2], 64, 0),
+        (Simd::Avx2, Q4G64F16S) => ([N::Q4_AVX2; 2], 64, 0),
         (Simd::Avx2, Q5G64F16S) => ([avx2::q5::<N>; 2], 64, 8),
         (Simd::Avx2, Q6G64F16S) => ([avx2::q6::<N>; 2], 64, 16),
         (Simd::Avx2, W8G32F16S) => ([avx2::w8::<N>; 2], 32, 0),

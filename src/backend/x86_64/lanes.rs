@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::decode::{Fp8Kernel, GroupedKernel, Pair};
-use super::{avx512_decode as avx512, avx512_words, bf16};
+use super::{avx2_decode as avx2, avx2_words, avx512_decode as avx512, avx512_words, bf16};
 use crate::backend::nvfp4_tables::Tables;
 use crate::backend::{Narrow, ToBf16, ToF16, ToF32};
 
@@ -34,6 +34,10 @@ pub(crate) const BYTE_NUMBERS: [u8; 64] = {
     }
     numbers
 };
+
+/// Q4's codes by their nibbles.
+pub(crate) const Q4_CODES: [f32; 16] =
+    [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, -8.0, -7.0, -6.0, -5.0, -4.0, -3.0, -2.0, -1.0];
 
 /// The 64 bytes as a vector.
 #[inline]
@@ -137,6 +141,9 @@ pub(crate) trait Lanes {
     /// Whether storing may raise an exception that the caller's mode does not mask: then the call is guarded.
     const RAISES_IN_AVX2: bool;
 
+    /// The AVX2 kernel of Q4.
+    const Q4_AVX2: GroupedKernel;
+
     /// The AVX-512 kernels for this processor.
     fn avx512() -> &'static Kernels;
 
@@ -149,6 +156,7 @@ pub(crate) trait Lanes {
 
 impl Lanes for ToF32 {
     const RAISES_IN_AVX2: bool = false;
+    const Q4_AVX2: GroupedKernel = avx2::q4;
 
     fn avx512() -> &'static Kernels {
         const {
@@ -169,7 +177,16 @@ impl Lanes for ToF32 {
     }
 }
 
-/// How words of 16 bits are made.
+/// How words of 16 bits are made with AVX2.
+pub(crate) trait Words16Avx2: Lanes {
+    /// Narrows 16 binary32 words, rounding once. None is subnormal.
+    ///
+    /// # Safety
+    /// AVX2 and F16C.
+    unsafe fn narrow_avx2(low: __m256, high: __m256) -> __m256i;
+}
+
+/// How words of 16 bits are made with AVX-512.
 pub(crate) trait Words16 {
     /// Narrows 32 binary32 words, rounding once. None is subnormal.
     ///
@@ -225,6 +242,7 @@ impl Words16 for Bf16Instruction {
 
 impl Lanes for ToBf16 {
     const RAISES_IN_AVX2: bool = false;
+    const Q4_AVX2: GroupedKernel = avx2_words::q4::<Self>;
 
     fn avx512() -> &'static Kernels {
         if bf16::is_there() {
@@ -237,6 +255,15 @@ impl Lanes for ToBf16 {
     #[inline]
     #[target_feature(enable = "avx2,f16c")]
     unsafe fn store_avx2(low: __m256, high: __m256, out: &mut [u8]) {
+        // SAFETY: the caller's promise.
+        store_each32(out, [unsafe { Self::narrow_avx2(low, high) }]);
+    }
+}
+
+impl Words16Avx2 for ToBf16 {
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
+    unsafe fn narrow_avx2(low: __m256, high: __m256) -> __m256i {
         let round = |word| {
             let odd = _mm256_and_si256(_mm256_srli_epi32::<16>(word), _mm256_set1_epi32(1));
             let biased = _mm256_add_epi32(word, _mm256_set1_epi32(0x7fff));
@@ -244,8 +271,7 @@ impl Lanes for ToBf16 {
         };
         let (low, high) = (round(_mm256_castps_si256(low)), round(_mm256_castps_si256(high)));
         // The pack works on 128-bit halves; the permutation puts its quarters in order.
-        let packed = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packus_epi32(low, high));
-        store_each32(out, [packed]);
+        _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packus_epi32(low, high))
     }
 }
 
@@ -299,6 +325,7 @@ impl Words16 for ToF16 {
 
 impl Lanes for ToF16 {
     const RAISES_IN_AVX2: bool = true;
+    const Q4_AVX2: GroupedKernel = avx2_words::q4::<Self>;
 
     fn avx512() -> &'static Kernels {
         const { &word_kernels::<Self>() }
@@ -307,9 +334,17 @@ impl Lanes for ToF16 {
     #[inline]
     #[target_feature(enable = "avx2,f16c")]
     unsafe fn store_avx2(low: __m256, high: __m256, out: &mut [u8]) {
+        // SAFETY: the caller's promise.
+        store_each32(out, [unsafe { Self::narrow_avx2(low, high) }]);
+    }
+}
+
+impl Words16Avx2 for ToF16 {
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
+    unsafe fn narrow_avx2(low: __m256, high: __m256) -> __m256i {
         const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT;
-        let (low, high) = (_mm256_cvtps_ph::<NEAREST>(low), _mm256_cvtps_ph::<NEAREST>(high));
-        store_each32(out, [_mm256_set_m128i(high, low)]);
+        _mm256_set_m128i(_mm256_cvtps_ph::<NEAREST>(high), _mm256_cvtps_ph::<NEAREST>(low))
     }
 }
 

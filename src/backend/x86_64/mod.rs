@@ -3,6 +3,7 @@
 mod avx2_decode;
 mod avx2_pack;
 mod avx2_quantize;
+mod avx2_words;
 mod avx512_decode;
 mod avx512_nvfp4;
 mod avx512_pack;

@@ -823,6 +823,34 @@ fn decoding_checks_the_scales_of_its_range_first() {
     }
 }
 
+/// A fault in the last group of any row is found before anything is written, also by the quick look at many rows.
+#[test]
+fn decoding_finds_a_fault_in_every_row() {
+    for format in QUANTIZED {
+        let (plan, payload) = any_tensor(format);
+        let columns = plan.columns();
+        let group = plan.logical_groups().max(1) - 1;
+        let plane = plan.scales();
+        for row in 0..12 {
+            let (place, word, bytes): (u64, u16, &[u8]) = match format {
+                // The first 32 rows of a tile lie 16 bytes apart, four groups of each together.
+                Format::Nvfp4 => (group / 4 * 512 + row * 16 + group % 4, 0x80, &[0x80]),
+                _ => (row * plane.row_bytes + group * 2, 0x8000, &[0, 0x80]),
+            };
+            let mut broken = payload.clone();
+            let place = (plane.offset + place) as usize;
+            broken[place..place + bytes.len()].copy_from_slice(bytes);
+            let tensor = Tensor::new(plan, &broken).unwrap();
+            let refusal = Error::InvalidScale { row, group, word, fault: WordFault::NegativeZero };
+            let len = (12 * columns) as usize;
+            let got = decoded(OutputType::F32, len, |out| {
+                tensor.rows(0, 12).unwrap().decode(out, columns as usize)
+            });
+            assert_eq!(got, Err(refusal), "{format}");
+        }
+    }
+}
+
 #[test]
 fn errors_say_their_numbers() {
     let format = Format::Q4G64F16S;

@@ -98,6 +98,9 @@ pub fn jobs<'c>(checkpoint: &'c Checkpoint, rules: &Rules) -> Outcome<Vec<Job<'c
     if !refusals.is_empty() {
         return Err(Failure { code: Code::Refused, lines: refusals });
     }
+    if items.is_empty() {
+        return Err(Failure::refused("the checkpoint has no tensors: nothing can be packed"));
+    }
     if jobs.is_empty() {
         return Err(Failure::refused("no tensor is left to pack: skip fewer"));
     }

@@ -96,7 +96,11 @@ fn page(report: &Report, chosen: Option<&ObjectEntry>) -> Result<Markup, Box<dyn
                 p {
                     "Model " b { (report.model_id) } ", weights " b { (report.weights_id) } ", written by "
                     (report.tool) ". " (grouped(tensors)) " tensors, " (grouped(report.artifact.bytes)) " bytes from "
-                    (grouped(source_bytes)) ": " (format!("{:.1}", 100.0 * report.artifact.bytes as f64 / source_bytes as f64)) " %."
+                    (grouped(source_bytes))
+                    @if source_bytes > 0 {
+                        ": " (format!("{:.1}", 100.0 * report.artifact.bytes as f64 / source_bytes as f64)) " %"
+                    }
+                    "."
                 }
                 @if !quantized.is_empty() {
                     h2 { "Error by tensor" }

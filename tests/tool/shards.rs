@@ -123,7 +123,7 @@ fn what_is_no_checkpoint_is_refused() {
         assert!(message.contains("in.safetensors") && message.lines().count() == 1, "{message}");
     }
     fs::write(&input, header("{}", 0)).unwrap();
-    assert!(fail(1, &["pack", &input, "-o", &out]).contains("no tensor is left"));
+    assert!(fail(1, &["pack", &input, "-o", &out]).contains("has no tensors"));
     let empty = folder.path().join("empty");
     fs::create_dir(&empty).unwrap();
     assert!(fail(1, &["pack", empty.to_str().unwrap(), "-o", &out]).contains("has neither"));

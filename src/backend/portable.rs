@@ -137,7 +137,8 @@ pub(crate) fn unpack_codes(format: Format, row: &GroupedRow<'_>, out: &mut [u8])
     }
 }
 
-/// Decodes a row of FP8 codes under one legal row scale.
+/// Decodes a row of FP8 codes under one legal row scale. Never inlined: its table would be on the stack of every call.
+#[inline(never)]
 pub(crate) fn decode_fp8_row<N: Narrow>(codes: &[u8], scale: u16, out: &mut [N::Word]) {
     #[cfg(test)]
     super::tests::count_portable();

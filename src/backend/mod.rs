@@ -116,7 +116,7 @@ impl Narrow for ToBf16 {
     }
     #[inline]
     fn narrow_normal(f32_bits: u32) -> u16 {
-        direct::bf16_from_finite_f32_bits(f32_bits)
+        direct::bf16_from_ordered_f32_bits(f32_bits)
     }
 }
 

@@ -96,10 +96,10 @@ fn unpack_groups(format: Format, row: &GroupedRow<'_>, first: usize, codes: &mut
 }
 
 /// An exact product is normal, or a zero of its sign; see [`grouped::product_f32_bits`]. Under a normal scale it is
-/// so in every output type, or too large.
+/// a zero, normal in every output type, or too large for it.
 ///
-/// Codes are widened as numbers from 0 on, `sign` above their own: compilers widen signed bytes by instructions that
-/// wait for what their target held before.
+/// Codes are widened as numbers from 0 on, `sign` above their own: with SSE2, compilers widen signed bytes by an
+/// instruction that waits for what its target held before.
 #[inline]
 fn group_products<N: Narrow>(codes: &[u8], sign: u8, scale: [u8; SCALE_BYTES], out: &mut [N::Word]) {
     let word = u16::from_le_bytes(scale);
@@ -137,7 +137,8 @@ pub(crate) fn unpack_codes(format: Format, row: &GroupedRow<'_>, out: &mut [u8])
     }
 }
 
-/// Decodes a row of FP8 codes under one legal row scale. Never inlined: its table would be on the stack of every call.
+/// Decodes a row of FP8 codes under one legal row scale. Never inlined: its table would be on the
+/// stack of decoding any format.
 #[inline(never)]
 pub(crate) fn decode_fp8_row<N: Narrow>(codes: &[u8], scale: u16, out: &mut [N::Word]) {
     #[cfg(test)]

@@ -67,7 +67,7 @@ pub const fn from_f32_bits(word: u32) -> u16 {
             let field = magnitude >> 23;
             shift_right_ties_even(significand as u64, 126 - field) as u16
         }
-        NORMAL..OVERFLOW => round_fraction(magnitude) as u16,
+        NORMAL..OVERFLOW => rounded_magnitude(magnitude) as u16,
         OVERFLOW..=F32_INFINITY => INFINITY,
         _ => INFINITY | QUIET | (magnitude >> 13 & 0x3ff) as u16,
     }
@@ -77,14 +77,15 @@ pub const fn from_f32_bits(word: u32) -> u16 {
 #[inline]
 pub(crate) fn from_normal_f32_bits(word: u32) -> u16 {
     let sign = (word >> 16) as u16 & SIGN;
-    // A zero comes out below zero, what overflows above infinity. Vectors are narrowed by an instruction that
+    // A zero comes out below zero, what overflows at infinity or above. Vectors are narrowed by an instruction that
     // saturates, and have minima and maxima of 16 bits.
-    let rounded = round_fraction(word & 0x7fff_ffff).clamp(i16::MIN.into(), i16::MAX.into()) as i16;
+    let rounded = rounded_magnitude(word & 0x7fff_ffff).clamp(i16::MIN.into(), i16::MAX.into()) as i16;
     sign | rounded.clamp(0, INFINITY as i16) as u16
 }
 
-/// The magnitude of a normal binary32 word in units of binary16's last place, with the exponent field above it.
-const fn round_fraction(magnitude: u32) -> i32 {
+/// The rounded binary16 magnitude of a binary32 one that is normal in binary16. A zero comes out negative, what overflows
+/// at [`INFINITY`] or above.
+const fn rounded_magnitude(magnitude: u32) -> i32 {
     // Half a unit, less one where the kept part is even; a carry runs on into the exponent as it should.
     let odd = magnitude >> 13 & 1;
     magnitude.wrapping_sub(REBIAS).wrapping_add(0x0fff + odd) as i32 >> 13

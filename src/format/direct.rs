@@ -38,11 +38,11 @@ pub const fn bf16_from_f32_bits(word: u32) -> u16 {
     if word & 0x7fff_ffff > 0x7f80_0000 {
         return (word >> 16) as u16 | BF16_QUIET;
     }
-    bf16_from_finite_f32_bits(word)
+    bf16_from_ordered_f32_bits(word)
 }
 
-/// The same, without a look whether the word is a NaN.
-pub(crate) const fn bf16_from_finite_f32_bits(word: u32) -> u16 {
+/// The same for a word that is no NaN.
+pub(crate) const fn bf16_from_ordered_f32_bits(word: u32) -> u16 {
     // Half a unit, less one where the kept part is even; a carry runs on into the exponent as it should.
     let odd = word >> 16 & 1;
     (word.wrapping_add(0x7fff + odd) >> 16) as u16

@@ -1,8 +1,8 @@
 //! Decode kernels of 16-bit outputs for AVX2 and F16C: the words of all codes under a scale are made first, and codes
 //! look them up.
 //!
-//! As a look-up takes bytes out of sixteen, only Q4 is better off so: each code's low byte comes from one table, its
-//! high byte from another.
+//! A look-up takes bytes out of sixteen, so of the grouped formats only Q4 is better off by one: each code's low byte
+//! comes from one table, its high byte from another.
 
 use core::arch::x86_64::*;
 

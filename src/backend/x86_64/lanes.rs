@@ -138,7 +138,7 @@ const fn word_kernels<W: Words16>() -> Kernels {
 /// flush-to-zero; denormals-are-zero cannot matter to it, because every subnormal binary32 rounds to a zero
 /// of its sign. So no result here depends on the float mode.
 pub(crate) trait Lanes {
-    /// Whether storing may raise an exception that the caller's mode does not mask: then the call is guarded.
+    /// Whether narrowing may raise an exception that the caller's mode does not mask: then the call is guarded.
     const RAISES_IN_AVX2: bool;
 
     /// The AVX2 kernel of Q4.

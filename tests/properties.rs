@@ -7,6 +7,7 @@ use ninfer_codec::format::binary16;
 use ninfer_codec::{Error, Format, Layout, Plan, Tensor, TensorMut, quantize_row, stack};
 use proptest::prelude::*;
 
+use oracle::decode::has_output;
 use oracle::encode::encode;
 use oracle::rows::Range;
 use oracle::{Fault, words};
@@ -603,5 +604,26 @@ fn threads_may_share_a_payload() {
             }
         });
         assert_eq!(shared, expected);
+    }
+}
+
+/// Rows that follow one another are decoded as one run where nothing lies between them; whatever the list, each is
+/// what it is alone.
+#[test]
+fn rows_of_a_list_are_what_they_are_alone() {
+    const LIST: [u64; 11] = [0, 1, 2, 5, 4, 3, 3, 9, 10, 12, 255];
+    const COLUMNS: u64 = 128;
+    const SHAPE: [u64; 2] = [256, COLUMNS];
+    for format in Format::ALL.into_iter().filter(|&format| format != Format::I32) {
+        let (_, payload) = legal_payload(format, &SHAPE, &mut Random(format.id().into()));
+        let tensor = Tensor::new(plan(format, &SHAPE), &payload).unwrap();
+        for output in OUTPUTS.into_iter().filter(|&output| has_output(oracle_format(format), output)) {
+            let decode = |list: &[u64]| {
+                let len = list.len() * COLUMNS as usize;
+                decoded(output, len, |out| tensor.decode_rows(list, out, COLUMNS as usize)).unwrap()
+            };
+            let alone: Vec<_> = LIST.iter().flat_map(|&row| decode(&[row])).collect();
+            assert_eq!(decode(&LIST), alone, "{format}");
+        }
     }
 }

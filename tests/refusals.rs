@@ -597,6 +597,23 @@ fn decoding_a_row_of_words_refuses_in_order() {
         let refusal = Err(Error::InvalidScale { row: 3, group: 1, word: 0x7c00, fault: WordFault::Infinite });
         assert_eq!(dequantize_row(format, 3, &vec![1; columns], &[0x3c00, 0x7c00], out.get()), refusal);
         out.assert_untouched();
+
+        // Every number that a byte can hold is a code, or refused with its place.
+        let half_range = 1 << (format.scheme().unwrap().code_bits() - 1);
+        for code in i8::MIN..=i8::MAX {
+            let mut codes = vec![1; columns];
+            codes[columns - 2] = code;
+            let got = dequantize_row(format, 3, &codes, &[0x3c00, 0x3c00], out.get());
+            if (-half_range..half_range).contains(&i32::from(code)) {
+                assert_eq!(got, Ok(()), "{format} {code}");
+                assert_eq!(out.get()[columns - 2], f32::from(code), "{format}");
+                out = Guarded::new(columns, 77.0f32);
+            } else {
+                let column = columns as u64 - 2;
+                assert_eq!(got, Err(Error::InvalidCode { row: 3, column, word: code as u8 }), "{format}");
+                out.assert_untouched();
+            }
+        }
     }
 }
 
@@ -786,6 +803,26 @@ fn the_lowest_source_fault_is_reported() {
     let brains = [bf16::from_bits(0xff81)];
     let got = quantize_row(format, 0, &brains[..], &mut [0], &mut [0]);
     assert_eq!(got, Err(Error::NonFiniteSource { row: 0, column: 0, word: 0xff81 }));
+}
+
+/// What lies in a source between its rows and past the last is not read.
+#[test]
+fn sources_are_read_where_their_rows_are() {
+    for format in GROUPED {
+        let plan = plan(format, &[9, 130]);
+        let mut source = vec![f32::NAN; 9 * 133 + 200];
+        let mut dense = Vec::new();
+        for (row, values) in source.chunks_mut(133).take(9).enumerate() {
+            let weights = (0..130).map(|column| (row * 130 + column) as f32 - 500.0);
+            dense.extend(weights.clone());
+            values.iter_mut().zip(weights).for_each(|(value, weight)| *value = weight);
+        }
+        let mut got = vec![0; plan.payload_len().unwrap()];
+        let mut expected = got.clone();
+        TensorMut::new(plan, &mut got).unwrap().quantize(&source[..], 133).unwrap();
+        TensorMut::new(plan, &mut expected).unwrap().quantize(&dense[..], 130).unwrap();
+        assert!(got == expected, "{format}");
+    }
 }
 
 /// Illegal words outside the range decoded are not looked at; inside they are, before anything is written.

@@ -362,7 +362,7 @@ impl Plan {
             high: self.high.rows(begin, end),
             high_gap: gap(&self.high, self.scales.offset, last),
             scales: self.scales.rows(begin - begin % tile, end.next_multiple_of(tile)),
-            divisor: if last { self.divisor } else { Span { bytes: 0, ..self.divisor } },
+            divisor: if last { self.divisor } else { Span { offset: self.divisor.offset, bytes: 0 } },
         }
     }
 }

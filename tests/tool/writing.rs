@@ -126,6 +126,7 @@ fn the_bytes_are_on_the_disk_before_the_name_is() {
     let calls: Vec<&str> = log
         .lines()
         .filter_map(|line| line.split_whitespace().nth(1)?.split('(').next())
+        .filter(|call| *call != "???") // a thread that the program's end overtook
         .map(|call| if call.starts_with("rename") { "rename" } else { call })
         .collect();
     assert_eq!(calls, ["fsync", "fsync", "linkat", "fsync", "linkat", "fsync"], "{log}");

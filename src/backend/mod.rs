@@ -71,6 +71,11 @@ use self::nvfp4_tables::Tables;
 use self::vector::decode::{self as simd, Simd};
 use crate::format::{Format, binary16, direct};
 use crate::layout::blockscale;
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")
+))]
+use crate::layout::row_split::{BASE_BYTES, SCALE_BYTES};
 use crate::value::Source;
 
 /// Narrows the binary32 word of a decoded value to an output type, rounding once.
@@ -137,6 +142,21 @@ pub(crate) struct GroupedRow<'a> {
     pub base: &'a [u8],
     pub high: &'a [u8],
     pub scales: &'a [u8],
+}
+
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")
+))]
+impl<'a> GroupedRow<'a> {
+    /// The base bytes and the scales of up to so many groups at a time, for formats without high bits.
+    #[inline]
+    pub(crate) fn batches(
+        &self,
+        groups: usize,
+    ) -> impl Iterator<Item = (&'a [[u8; BASE_BYTES]], &'a [[u8; SCALE_BYTES]])> + use<'a> {
+        self.base.as_chunks().0.chunks(groups).zip(self.scales.as_chunks().0.chunks(groups))
+    }
 }
 
 /// FP8 rows of a multiple of this many columns can be decoded as one run.

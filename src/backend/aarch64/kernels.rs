@@ -129,8 +129,7 @@ pub(super) unsafe fn q4<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
     let codes = vreinterpretq_s8_u8(load16(&CODES));
     let (third_bytes, top_bytes) = (load16(&THIRD_BYTES), load16(&TOP_BYTES));
     let out_bytes = 64 * word_bytes::<N>();
-    let batches = row.base.as_chunks().0.chunks(BATCH).zip(row.scales.as_chunks().0.chunks(BATCH));
-    for ((bases, scales), out) in batches.zip(out.chunks_mut(BATCH * out_bytes)) {
+    for ((bases, scales), out) in row.batches(BATCH).zip(out.chunks_mut(BATCH * out_bytes)) {
         let mut values = [0.0; BATCH];
         scale_values(scales, &mut values);
         for ((base, scale), out) in bases.iter().zip(&values).zip(out.chunks_exact_mut(out_bytes)) {
@@ -208,9 +207,7 @@ with_high_bits!(q6, "Q6", q6_codes);
 #[target_feature(enable = "neon")]
 pub(super) unsafe fn w8<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
     let out_bytes = 32 * word_bytes::<N>();
-    let batches =
-        row.base.as_chunks::<BASE_BYTES>().0.chunks(BATCH).zip(row.scales.as_chunks().0.chunks(BATCH));
-    for ((bases, scales), out) in batches.zip(out.chunks_mut(BATCH * out_bytes)) {
+    for ((bases, scales), out) in row.batches(BATCH).zip(out.chunks_mut(BATCH * out_bytes)) {
         let mut values = [0.0; BATCH];
         scale_values(scales, &mut values);
         for ((base, scale), out) in bases.iter().zip(&values).zip(out.chunks_exact_mut(out_bytes)) {

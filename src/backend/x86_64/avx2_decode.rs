@@ -87,9 +87,7 @@ pub(super) fn q4(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     const OUT_BYTES: usize = 256;
     let to_top = _mm256_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0);
     let top = _mm256_set1_epi32(0xf000_0000u32 as i32);
-    let batches =
-        row.base.as_chunks::<BASE_BYTES>().0.chunks(BATCH).zip(row.scales.as_chunks().0.chunks(BATCH));
-    for ((bases, scales), out) in batches.zip(out.chunks_mut(BATCH * OUT_BYTES)) {
+    for ((bases, scales), out) in row.batches(BATCH).zip(out.chunks_mut(BATCH * OUT_BYTES)) {
         let mut values = [0.0; BATCH];
         scale_values(scales, (1u32 << 28) as f32, &mut values);
         for ((base, scale), out) in bases.iter().zip(&values).zip(out.as_chunks_mut::<OUT_BYTES>().0) {
@@ -213,9 +211,7 @@ pub(super) fn q6<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry)
 #[target_feature(enable = "avx2,f16c")]
 pub(super) fn w8<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let out_bytes = 32 * word_bytes::<N>();
-    let batches =
-        row.base.as_chunks::<BASE_BYTES>().0.chunks(BATCH).zip(row.scales.as_chunks().0.chunks(BATCH));
-    for ((bases, scales), out) in batches.zip(out.chunks_mut(BATCH * out_bytes)) {
+    for ((bases, scales), out) in row.batches(BATCH).zip(out.chunks_mut(BATCH * out_bytes)) {
         let mut values = [0.0; BATCH];
         scale_values(scales, 1.0, &mut values);
         for ((base, scale), out) in bases.iter().zip(&values).zip(out.chunks_exact_mut(out_bytes)) {

@@ -10,7 +10,6 @@ use super::avx2_decode::{BATCH, nibbles, scale_values};
 use super::lanes::{Q4_CODES, Words16Avx2, load32, store_each32, words32};
 use crate::backend::GroupedRow;
 use crate::backend::run::Carry;
-use crate::layout::row_split::BASE_BYTES;
 
 /// Bytes of a group's words.
 const OUT_BYTES: usize = 128;
@@ -23,9 +22,7 @@ pub(super) fn q4<N: Words16Avx2>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut C
     let order = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
     let (first, second) = Q4_CODES.split_at(8);
     let (first, second) = (_mm256_castsi256_ps(words32(first)), _mm256_castsi256_ps(words32(second)));
-    let batches =
-        row.base.as_chunks::<BASE_BYTES>().0.chunks(BATCH).zip(row.scales.as_chunks().0.chunks(BATCH));
-    for ((bases, scales), out) in batches.zip(out.chunks_mut(BATCH * OUT_BYTES)) {
+    for ((bases, scales), out) in row.batches(BATCH).zip(out.chunks_mut(BATCH * OUT_BYTES)) {
         let mut values = [0.0; BATCH];
         scale_values(scales, 1.0, &mut values);
         for ((base, scale), out) in bases.iter().zip(&values).zip(out.as_chunks_mut::<OUT_BYTES>().0) {

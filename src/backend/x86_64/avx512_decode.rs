@@ -83,9 +83,7 @@ pub(super) fn q4<const STREAM: bool>(row: &GroupedRow<'_>, out: &mut [u8], carry
     let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     const PLACES: [u8; 64] = wide_places(4);
     let all_codes = _mm512_castsi512_ps(words(&Q4_CODES));
-    let batches =
-        row.base.as_chunks::<BASE_BYTES>().0.chunks(BATCH).zip(row.scales.as_chunks().0.chunks(BATCH));
-    for ((bases, scales), out) in batches.zip(out.chunks_mut(BATCH * OUT_BYTES)) {
+    for ((bases, scales), out) in row.batches(BATCH).zip(out.chunks_mut(BATCH * OUT_BYTES)) {
         let mut values = [0.0; BATCH];
         scale_values(scales, 1.0, &mut values);
         for ((base, scale), out) in bases.iter().zip(&values).zip(out.chunks_exact_mut(OUT_BYTES)) {
@@ -263,9 +261,7 @@ pub(super) fn q6<const STREAM: bool>(row: &GroupedRow<'_>, out: &mut [u8], carry
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 pub(super) fn w8<const STREAM: bool>(row: &GroupedRow<'_>, out: &mut [u8], carry: &mut Carry) {
     let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
-    let batches =
-        row.base.as_chunks::<BASE_BYTES>().0.chunks(BATCH).zip(row.scales.as_chunks().0.chunks(BATCH));
-    for ((bases, scales), out) in batches.zip(out.chunks_mut(BATCH * OUT_BYTES / 2)) {
+    for ((bases, scales), out) in row.batches(BATCH).zip(out.chunks_mut(BATCH * OUT_BYTES / 2)) {
         let mut values = [0.0; BATCH];
         scale_values(scales, 1.0, &mut values);
         for ((base, scale), out) in bases.iter().zip(&values).zip(out.chunks_exact_mut(OUT_BYTES / 2)) {

@@ -99,9 +99,7 @@ pub(super) unsafe fn q4<W: Words16, const STREAM: bool>(
 ) {
     let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     let all_codes = _mm512_castsi512_ps(words(&Q4_CODES));
-    let batches =
-        row.base.as_chunks::<BASE_BYTES>().0.chunks(BATCH).zip(row.scales.as_chunks().0.chunks(BATCH));
-    for ((bases, scales), out) in batches.zip(out.chunks_mut(BATCH * OUT_BYTES)) {
+    for ((bases, scales), out) in row.batches(BATCH).zip(out.chunks_mut(BATCH * OUT_BYTES)) {
         let mut values = [0.0; BATCH];
         scale_values(scales, 1.0, &mut values);
         for ((base, scale), out) in bases.iter().zip(&values).zip(out.as_chunks_mut::<OUT_BYTES>().0) {
@@ -237,9 +235,7 @@ pub(super) unsafe fn w8<W: Words16, const STREAM: bool>(
     carry: &mut Carry,
 ) {
     let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
-    let batches =
-        row.base.as_chunks::<BASE_BYTES>().0.chunks(BATCH).zip(row.scales.as_chunks().0.chunks(BATCH));
-    for ((bases, scales), out) in batches.zip(out.chunks_mut(BATCH * OUT_BYTES / 2)) {
+    for ((bases, scales), out) in row.batches(BATCH).zip(out.chunks_mut(BATCH * OUT_BYTES / 2)) {
         let mut values = [0.0; BATCH];
         scale_values(scales, 1.0, &mut values);
         for ((base, scale), out) in bases.iter().zip(&values).zip(out.as_chunks_mut().0) {

@@ -8,7 +8,8 @@ use core::arch::x86_64::*;
 
 use super::avx512_decode::{BATCH, numbers, scale_values};
 use super::lanes::{
-    Q4_CODES, Words16, each_lane, load16, load32, load64, prefetch, store_each64, words, words32,
+    Q4_CODES, Words16, byte_numbers, each_lane, load16, load32, load64, prefetch, store_each64, words,
+    words32,
 };
 use super::sink::Sink;
 use crate::backend::GroupedRow;
@@ -284,8 +285,8 @@ pub(super) unsafe fn fp8<W: Words16, const STREAM: bool>(
 ) {
     let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     // Every second byte of two vectors.
-    const EVEN: [u8; 64] = every_second(0);
-    const ODD: [u8; 64] = every_second(1);
+    const EVEN: [u8; 64] = byte_numbers(0, 2);
+    const ODD: [u8; 64] = byte_numbers(1, 2);
     let scale = _mm512_set1_ps(scale);
     let [a, b, c, d] = MAGNITUDES.each_ref().map(|pair| {
         let [low, high] = pair.each_ref().map(|half| {
@@ -312,16 +313,4 @@ pub(super) unsafe fn fp8<W: Words16, const STREAM: bool>(
         sink.put_each(out, widen(look_up(low_table), high));
     }
     sink.end(carry);
-}
-
-const fn every_second(first: u8) -> [u8; 64] {
-    let mut places = [0; 64];
-    let mut rest: &mut [u8] = &mut places;
-    let mut next = first;
-    while let Some((place, more)) = rest.split_first_mut() {
-        *place = next;
-        next = next.wrapping_add(2);
-        rest = more;
-    }
-    places
 }

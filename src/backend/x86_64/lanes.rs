@@ -23,17 +23,20 @@ pub(crate) fn prefetch<const STREAM: bool>(bytes: &[u8]) {
 }
 
 /// The numbers of the bytes of a vector.
-pub(crate) const BYTE_NUMBERS: [u8; 64] = {
+pub(crate) const BYTE_NUMBERS: [u8; 64] = byte_numbers(0, 1);
+
+/// A number and those that follow it by steps.
+pub(crate) const fn byte_numbers(first: u8, step: u8) -> [u8; 64] {
     let mut numbers = [0; 64];
     let mut rest: &mut [u8] = &mut numbers;
-    let mut next = 0;
+    let mut next = first;
     while let Some((number, more)) = rest.split_first_mut() {
         *number = next;
-        next += 1;
+        next = next.wrapping_add(step);
         rest = more;
     }
     numbers
-};
+}
 
 /// Q4's codes by their nibbles.
 pub(crate) const Q4_CODES: [f32; 16] =

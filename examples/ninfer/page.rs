@@ -77,6 +77,11 @@ fn worst(report: &Report) -> Option<&ObjectEntry> {
     with_codes.reduce(|worst, object| if rmse(&object) > rmse(&worst) { object } else { worst })
 }
 
+/// A part of something, if there is any of it.
+fn share(part: u64, all: u64) -> Option<f64> {
+    (all > 0).then(|| part as f64 / all as f64)
+}
+
 fn page(report: &Report, chosen: Option<&ObjectEntry>) -> Result<Markup, Box<dyn std::error::Error>> {
     let quantized: Vec<_> = report.objects.iter().filter(|object| object.error.is_some()).collect();
     let tensors: u64 = report.objects.iter().filter(|object| object.layout.is_some()).count() as u64;
@@ -97,8 +102,8 @@ fn page(report: &Report, chosen: Option<&ObjectEntry>) -> Result<Markup, Box<dyn
                     "Model " b { (report.model_id) } ", weights " b { (report.weights_id) } ", written by "
                     (report.tool) ". " (grouped(tensors)) " tensors, " (grouped(report.artifact.bytes)) " bytes from "
                     (grouped(source_bytes))
-                    @if source_bytes > 0 {
-                        ": " (format!("{:.1}", 100.0 * report.artifact.bytes as f64 / source_bytes as f64)) " %"
+                    @if let Some(share) = share(report.artifact.bytes, source_bytes) {
+                        ": " (format!("{:.1}", 100.0 * share)) " %"
                     }
                     "."
                 }
@@ -139,7 +144,6 @@ fn number(value: Option<f64>, text: impl Fn(f64) -> String) -> Markup {
 }
 
 fn objects(report: &Report) -> Markup {
-    let share = |part: u64, all: u64| part as f64 / all as f64;
     let percent = |share: f64| format!("{:.2} %", 100.0 * share);
     html! {
         table id="objects" {
@@ -167,8 +171,8 @@ fn objects(report: &Report) -> Markup {
                         (number(error.and_then(|error| error.snr_db), |snr| format!("{snr:.2}")))
                         (number(error.map(|error| error.largest), |largest| format!("{largest:.3e}")))
                         td { @if let Some((row, column)) = error.and_then(|error| error.largest_at) { (row) ", " (column) } }
-                        (number(groups.map(|groups| share(groups.rescued, groups.count)), percent))
-                        (number(groups.map(|groups| share(groups.all_zero, groups.count)), percent))
+                        (number(groups.and_then(|groups| share(groups.rescued, groups.count)), percent))
+                        (number(groups.and_then(|groups| share(groups.all_zero, groups.count)), percent))
                         td { (object.encoder) }
                         td { (object.rule) }
                     }

@@ -431,17 +431,22 @@ fn faults_at_every_position() {
     }
 }
 
-/// Short rows that follow one another without padding: a fault in any of the rows of one batch.
+/// Short rows, several in a batch, with padding and without: a fault in any of them.
 #[test]
-fn faults_among_merged_rows() {
+fn faults_among_short_rows() {
+    const ROWS: usize = 20;
     let mut random = Random(7);
     for backend in backends() {
         for format in FORMATS {
-            let plain = weights(Type::F32, 20 * 128, &mut random);
-            for index in (0..20 * 128).step_by(37) {
-                let mut words = plain.clone();
-                words[index] = 0x7fc0_0000;
-                compare(backend, format, Type::F32, 20, 128, &words, Place::default());
+            for (columns, extra_stride) in [(128, 0), (100, 0), (100, 28), (130, 3)] {
+                let count = ROWS * (columns + extra_stride);
+                let plain = weights(Type::F32, count, &mut random);
+                for index in (0..count).step_by(37) {
+                    let mut words = plain.clone();
+                    words[index] = 0x7fc0_0000;
+                    let place = Place { extra_stride, ..Place::default() };
+                    compare(backend, format, Type::F32, ROWS, columns, &words, place);
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ use core::arch::x86_64::*;
 use core::hint::black_box;
 
 use super::output::{BATCH, Output, Room, batch_bytes};
-use super::quantize::{BF16, F32, code_min, element_bytes, prefetch_quarter};
+use super::quantize::{BF16, Batches, F32, code_min, element_bytes, prefetch_quarter};
 
 /// Weights of a unit: one group, or two of W8.
 const UNIT: usize = 64;
@@ -29,12 +29,12 @@ struct Scales {
 /// scale that is not finite, and when there is no room for one more.
 ///
 /// # Safety
-/// The processor has AVX2 and F16C. `source` points to `batches` times 512 readable elements. The batch of
+/// The processor has AVX2 and F16C. `source` has so many batches, see [`Batches::next`]. The batch of
 /// `output` is that of the format with `BITS` bits. The float mode is the default one.
 #[inline(never)]
 #[target_feature(enable = "avx2,f16c")]
 pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
-    source: *const u8,
+    source: &mut Batches,
     batches: usize,
     output: &mut Output<'_>,
 ) -> usize {
@@ -43,15 +43,14 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
     let Some(last) = batches.checked_sub(1) else { return 0 };
     let bytes = batch_bytes(BITS);
     // SAFETY: there is a first batch.
-    let mut scales = unsafe { batch_scales::<BITS, SOURCE>(source) };
-    let mut batch = source;
+    let mut batch = unsafe { source.next() };
+    // SAFETY: as above.
+    let mut scales = unsafe { batch_scales::<BITS, SOURCE>(batch) };
     let mut room = rooms.first;
     // Two halves of a vector need their own alignment only; other payloads take the caches' way.
     let streaming = output.streaming() && room.base.addr().is_multiple_of(16);
     let mut done = 0;
     while scales.finite {
-        // The last batch is looked at twice, which keeps the loop plain.
-        let step = if done == last { 0 } else { BATCH * element_bytes(SOURCE) };
         // Where the compiler does not know what is in an array, it broadcasts straight from memory.
         let inverses = scales.inverse;
         let inverses = black_box(inverses_of(&inverses));
@@ -61,12 +60,13 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
         // SAFETY: `batch` is batch `done`, and `next` the one after it or the same. The room is one of the
         // output's, and is filled. The base plane's place is a multiple of 16 bytes where it must be.
         unsafe {
-            let next = batch.add(step);
+            // The last batch is looked at twice, which keeps the loop plain.
+            let next = if done == last { batch } else { source.next() };
             store_words::<BITS>(scales.words, room);
             scales = batch_scales::<BITS, SOURCE>(next);
             for pair in 0..BATCH / UNIT / 2 {
                 if output.streaming() {
-                    prefetch_quarter::<SOURCE>(next, pair);
+                    prefetch_quarter::<SOURCE>(source.position(), pair);
                 }
                 convert_pair::<BITS, SOURCE>(batch, pair, inverses, room, streaming);
             }

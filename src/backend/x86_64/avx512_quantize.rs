@@ -16,19 +16,18 @@ use core::hint::black_box;
 use super::avx512_scales::{Kind, MAGNITUDE, UNIT, batch_scales, find_scales, load, pair_maxima};
 use super::lanes::{each_lane, words};
 use super::output::{BATCH, Lines, Output, Room, batch_bytes};
-use super::quantize::{BF16, F32, code_min, element_bytes};
+use super::quantize::{BF16, Batches, F32, code_min, element_bytes};
 
 /// Quantizes up to `batches` batches and returns how many it has done: it stops before one with a value or a
 /// scale that is not finite, and when there is no room for one more. What it has written of a batch that is not
 /// done lies in the room for it.
 ///
 /// # Safety
-/// The processor has AVX-512 F, BW, DQ, VL and VBMI. `source` points to `batches` times 512 readable elements.
-/// The batch of `output` is that of the format with `BITS` bits. The float mode is the default one.
+/// The processor has AVX-512 F, BW, DQ, VL and VBMI. `source` has so many batches, see [`Batches::next`]. The batch of `output` is that of the format with `BITS` bits. The float mode is the default one.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
-    source: *const u8,
+    source: &mut Batches,
     batches: usize,
     output: &mut Output<'_>,
 ) -> usize {
@@ -37,14 +36,13 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
     let Some(last) = batches.checked_sub(1) else { return 0 };
     let bytes = batch_bytes(BITS);
     // SAFETY: there is a first batch.
-    let mut scales = unsafe { batch_scales::<BITS, SOURCE>(source) };
-    let mut batch = source;
+    let mut batch = unsafe { source.next() };
+    // SAFETY: as above.
+    let mut scales = unsafe { batch_scales::<BITS, SOURCE>(batch) };
     let mut room = rooms.first;
     let mut stream = Stream::NONE;
     let mut done = 0;
     while scales.kind != Kind::Fault {
-        // The last batch is looked at twice, which keeps the loop plain.
-        let step = if done == last { 0 } else { BATCH * element_bytes(SOURCE) };
         let kind = scales.kind;
         // Where the compiler does not know what is in an array, it broadcasts straight from memory.
         let inverses = scales.inverse;
@@ -52,7 +50,8 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
         // SAFETY: `batch` is batch `done`, and `next` the one after it or the same. The room is one of the
         // output's, and is filled: scale words here, codes by either way.
         unsafe {
-            let next = batch.add(step);
+            // The last batch is looked at twice, which keeps the loop plain.
+            let next = if done == last { batch } else { source.next() };
             store_words::<BITS>(scales.words, room);
             let good;
             if kind == Kind::Plain {

@@ -26,14 +26,7 @@ pub(super) const fn code_min(bits: u32) -> i8 {
 }
 
 /// A quantizer of batches: see [`avx512::quantize`], whose contract all have.
-type Kernel = unsafe fn(*const u8, usize, &mut Output<'_>) -> usize;
-
-/// Elements of source that are read as bytes.
-#[derive(Clone, Copy)]
-struct Elements {
-    first: *const u8,
-    bytes: usize,
-}
+type Kernel = unsafe fn(&mut Batches, usize, &mut Output<'_>) -> usize;
 
 /// Payloads from this size on are written past the caches.
 pub(super) const STREAMING_BYTES: usize = 1 << 20;
@@ -49,91 +42,145 @@ pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
     };
     let Some(kernel) = kernel(backend, job.format, &job.source) else { return 0 };
     let group = (job.format.column_step() as usize).max(1);
-    let batch = batch_of(group, job.high_bytes);
-    let physical_groups = (job.columns.div_ceil(128) * 128 / group).max(1);
-    // Rows without padding that follow one another are one long row.
-    let merged = job.columns.is_multiple_of(128) && job.stride == job.columns;
-    let (rows, columns) = if merged { (1, job.rows * job.columns) } else { (job.rows, job.columns) };
-    let logical_groups = columns.div_ceil(group);
-    if rows == 0 || (rows - 1).checked_mul(job.stride).is_none_or(|start| start + columns > count) {
+    if job.rows == 0 || (job.rows - 1).checked_mul(job.stride).is_none_or(|start| start + job.columns > count)
+    {
         return 0;
     }
+    let batch = batch_of(group, job.high_bytes);
+    let physical = job.columns.div_ceil(PIECE) * PIECE;
     let streaming = job.base.len() + job.high.len() + job.scales.len() >= STREAMING_BYTES;
     let mut output = Output::new(job.base, job.high, job.scales, batch, streaming);
+    let mut staging = [[0; 4 * BATCH]; 2];
+    let mut batches = Batches {
+        row: source,
+        rows: job.rows,
+        columns: job.columns,
+        physical,
+        column: 0,
+        stride_bytes: job.stride * bytes,
+        element_bytes: bytes,
+        staging: staging.each_mut().map(|buffer| buffer.as_mut_ptr()),
+    };
+    // Rows without padding that follow one another are one long row.
+    if job.columns == physical && job.stride == physical {
+        batches.columns = job.rows * physical;
+        batches.physical = batches.columns;
+        batches.rows = 1;
+    }
+    let weights = job.rows * physical;
+    let (whole, rest) = (weights / BATCH, weights % BATCH);
     let _mode = DefaultMode::enter();
-    let mut groups_done = 0;
-    for row in 0..rows {
-        // SAFETY: row `row` starts `row * stride` elements on, and the last one ends inside the source.
-        let elements = Elements { first: unsafe { source.add(row * job.stride * bytes) }, bytes };
-        // SAFETY: as above, `columns` elements follow; the backend was found available and the mode is set.
-        let done = unsafe { quantize_run(kernel, elements, columns, group, &mut output) };
-        groups_done += done;
-        if done < logical_groups {
-            break;
-        }
-        if !merged {
-            let padding = physical_groups - logical_groups;
-            groups_done += padding;
-            append(&mut output, padding, BATCH / group, [&[0; 3 * BASE_BYTES]; 3]);
+    // SAFETY: that many batches are there to be taken, and the staging outlives them. The backend was found
+    // available, and the mode is set.
+    let mut done = BATCH * unsafe { kernel(&mut batches, whole, &mut output) };
+    if done == BATCH * whole && rest != 0 {
+        // The last batch of all is padded with zeros, and so is what it is written to.
+        let (mut base, mut high, mut scales) = ([0; 512], [0; 128], [0; 32]);
+        let mut last = Output::new(&mut base, &mut high, &mut scales, batch, false);
+        // SAFETY: as above; a part of a batch is left.
+        if unsafe { kernel(&mut batches, 1, &mut last) } == 1 {
+            append(&mut output, rest / group, BATCH / group, [&base, &high, &scales]);
+            done = weights;
         }
     }
     if streaming {
         fence();
     }
-    groups_done / physical_groups
+    done / physical.max(1)
 }
 
-/// Quantizes a row, the last batch of which may be short; returns the groups done.
-///
-/// # Safety
-/// `columns` elements are readable. The kernel runs on this processor, its format is that of the output's batch,
-/// and the float mode is the default one.
-unsafe fn quantize_run(
-    kernel: Kernel,
-    elements: Elements,
+/// Columns that rows are padded to a multiple of: a quarter of a batch.
+const PIECE: usize = 128;
+
+/// The batches of some rows, in the order of the payload: a row's padding is followed by the next row.
+pub(super) struct Batches {
+    /// The row that the next batch begins in, and how many are left with it.
+    row: *const u8,
+    rows: usize,
+    /// Elements of a row, and with its padding.
     columns: usize,
-    group: usize,
-    output: &mut Output<'_>,
-) -> usize {
-    let Elements { first, bytes } = elements;
-    let batches = columns / BATCH;
-    let rest = columns % BATCH;
-    // SAFETY: the caller's promise; `batches * BATCH <= columns`.
-    let done = unsafe { kernel(first, batches, output) };
-    let groups_done = done * (BATCH / group);
-    if done < batches || rest == 0 {
-        return groups_done;
-    }
-    // The lanes beyond the row are zeros: they change no maximum, and their codes are zero as padding must be.
-    let mut source = [0u8; 4 * BATCH];
-    let (mut base, mut high, mut scales) = ([0; 512], [0; 128], [0; 32]);
-    let mut last = Output::new(&mut base, &mut high, &mut scales, output.batch(), false);
-    // SAFETY: `rest` elements follow the whole batches, and they are fewer than the staged ones, which are a batch.
-    let done = unsafe {
-        let from = first.add(batches * BATCH * bytes);
-        source.as_mut_ptr().copy_from_nonoverlapping(from, rest * bytes);
-        kernel(source.as_ptr(), 1, &mut last)
-    };
-    if done == 0 {
-        return groups_done;
-    }
-    let groups = rest.div_ceil(group);
-    append(output, groups, BATCH / group, [&base, &high, &scales]);
-    groups_done + groups
+    physical: usize,
+    /// Where in the row the next batch begins.
+    column: usize,
+    stride_bytes: usize,
+    element_bytes: usize,
+    /// Room for two batches that no row holds whole: one is in use when the next is taken.
+    staging: [*mut u8; 2],
 }
 
-/// Asks for the lines some way after a quarter of a batch of the source, which a call over much of it will come to. They
-/// need not be there: the processor's own prefetching ends with the page.
+impl Batches {
+    /// The next batch, readable until the next but one is taken. What is past the columns of a row, or past the last
+    /// row, is zeros: they change no maximum, and their codes are zero as padding must be.
+    ///
+    /// # Safety
+    /// `rows` rows of `columns` elements are readable, and a batch or a part of one is left. Both buffers of
+    /// the staging are ours.
+    #[inline]
+    pub(super) unsafe fn next(&mut self) -> *const u8 {
+        if self.column == self.physical {
+            self.next_row();
+        }
+        if self.column + BATCH > self.columns {
+            // SAFETY: the caller's promise.
+            return unsafe { self.stage() };
+        }
+        let batch = self.row.wrapping_add(self.column * self.element_bytes);
+        self.column += BATCH;
+        batch
+    }
+
+    /// About where the batch after the one taken last is.
+    #[inline]
+    pub(super) fn position(&self) -> *const u8 {
+        self.row.wrapping_add(self.column * self.element_bytes)
+    }
+
+    fn next_row(&mut self) {
+        self.row = self.row.wrapping_add(self.stride_bytes);
+        self.rows -= 1;
+        self.column = 0;
+    }
+
+    /// Puts a batch together of quarters of one or more rows.
+    ///
+    /// # Safety
+    /// As for [`Batches::next`].
+    #[inline(never)]
+    unsafe fn stage(&mut self) -> *const u8 {
+        self.staging.swap(0, 1);
+        let [batch, _] = self.staging;
+        let bytes = self.element_bytes;
+        for quarter in 0..BATCH / PIECE {
+            if self.column == self.physical && self.rows > 1 {
+                self.next_row();
+            }
+            let elements = self.columns.saturating_sub(self.column).min(PIECE);
+            // SAFETY: the row has so many elements from its column on; a quarter of a batch of binary32 is 512
+            // bytes, of which there are four.
+            unsafe {
+                let to = batch.add(quarter * PIECE * bytes);
+                let from = self.row.wrapping_add(self.column * bytes);
+                to.copy_from_nonoverlapping(from, elements * bytes);
+                to.add(elements * bytes).write_bytes(0, (PIECE - elements) * bytes);
+            }
+            self.column = (self.column + PIECE).min(self.physical);
+        }
+        batch
+    }
+}
+
+/// Asks for the lines some way after a quarter of the batch at `position`, which a call over much of the source will
+/// come to. They need not be there: the processor's own prefetching ends with the page.
 #[inline(always)]
-pub(super) fn prefetch_quarter<const SOURCE: u8>(batch: *const u8, quarter: usize) {
-    const AHEAD: usize = 4096;
+pub(super) fn prefetch_quarter<const SOURCE: u8>(position: *const u8, quarter: usize) {
+    const AHEAD: usize = 2048;
     let bytes = BATCH / 4 * element_bytes(SOURCE);
     for line in (0..bytes).step_by(64) {
         // SAFETY: a prefetch has no effect on what a program does, whatever the address; the instruction is part
         // of x86-64.
         #[allow(unused_unsafe)]
         unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(batch.wrapping_add(AHEAD + quarter * bytes + line).cast());
+            _mm_prefetch::<_MM_HINT_T0>(position.wrapping_add(AHEAD + quarter * bytes + line).cast());
         }
     }
 }

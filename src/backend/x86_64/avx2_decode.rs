@@ -1,17 +1,16 @@
-//! Decode kernels for AVX2, FMA and F16C; FMA is not used, a fused product would be rounded otherwise.
+//! Decode kernels for AVX2, FMA and F16C.
 //!
 //! Each writes whole groups over all of `out`. Codes are sign-extended to 32-bit lanes with some zeros below,
 //! converted and multiplied. Every conversion and product is exact and normal (or a zero of the product's
-//! sign), so neither rounding mode, flush-to-zero nor denormals-are-zero can change a result.
+//! sign), so neither rounding mode, flush-to-zero nor denormals-are-zero can change a result; where words of 16 bits
+//! are rounded, [`Lanes`] says how.
 
 use core::arch::x86_64::*;
 
-use super::lanes::{
-    each_scale, load8, load16, load32, store_each32, store16, store32, table, word_bytes, words32,
-};
+use super::lanes::{each_scale, load16, load32, store_each32, store16, store32, table, word_bytes, words32};
 use crate::backend::nvfp4_tables::Tables;
 use crate::backend::run::Carry;
-use crate::backend::{GroupedRow, Narrow};
+use crate::backend::{GroupedRow, Narrow, ToF32};
 use crate::format::e4m3fn;
 use crate::layout::row_split::{BASE_BYTES, Q5_HIGH_BYTES, Q6_HIGH_BYTES, SCALE_BYTES};
 
@@ -20,7 +19,7 @@ pub(super) const BATCH: usize = 64;
 
 /// Up to [`BATCH`] binary16 scales as binary32, over `units`, a power of two.
 #[inline]
-#[target_feature(enable = "avx2,f16c")]
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn scale_values(scales: &[[u8; SCALE_BYTES]], units: f32, values: &mut [f32; BATCH]) {
     for (scales, values) in scales.chunks(8).zip(values.as_chunks_mut::<8>().0) {
         let halves = match scales.as_flattened().first_chunk() {
@@ -39,18 +38,15 @@ pub(super) fn scale_values(scales: &[[u8; SCALE_BYTES]], units: f32, values: &mu
     }
 }
 
-/// Multiplies signed bytes by a scale, 16 at a time.
+/// Multiplies signed bytes by a scale over [`Lanes::CODE_UNITS_AVX2`], 16 at a time.
 #[inline]
-#[target_feature(enable = "avx2,f16c")]
+#[target_feature(enable = "avx2,fma,f16c")]
 fn store_products<N: Narrow>(codes: &[u8], scale: &f32, out: &mut [u8]) {
     let scale = _mm256_set1_ps(*scale);
-    let product = |codes| _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load8(codes))), scale);
-    let sixteens = codes.as_chunks::<16>().0.iter().zip(out.chunks_exact_mut(16 * word_bytes::<N>()));
+    let sixteens = codes.as_chunks().0.iter().zip(out.chunks_exact_mut(16 * word_bytes::<N>()));
     for (codes, out) in sixteens {
-        if let [low, high] = codes.as_chunks().0 {
-            // SAFETY: this function has the instruction sets that `store_avx2` asks for.
-            unsafe { N::store_avx2(product(low), product(high), out) };
-        }
+        // SAFETY: this function has the instruction sets that are asked for.
+        unsafe { N::store_products_avx2(codes, scale, out) };
     }
 }
 
@@ -82,7 +78,7 @@ fn in_order([first, second]: [__m256i; 2]) -> [u8; 64] {
 }
 
 /// Q4 to binary32; [`super::avx2_words`] has the other outputs.
-#[target_feature(enable = "avx2,f16c")]
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn q4(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     const OUT_BYTES: usize = 256;
     let to_top = _mm256_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0);
@@ -104,50 +100,57 @@ pub(super) fn q4(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
 }
 
 /// Where a Q5 lane's high bit is, in the order of [`nibbles`]: which byte, and the bit.
-struct Q5Places {
+pub(super) struct Q5Places {
     bytes: [__m256i; 2],
     bits: __m256i,
 }
 
 impl Q5Places {
+    /// For nibbles whose first eights have these high bytes, and the second ones those `step` further on.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn new() -> Self {
-        let first =
-            _mm256_setr_epi64x(0, 0x0101_0101_0101_0101, 0x0404_0404_0404_0404, 0x0505_0505_0505_0505);
+    pub(super) fn new(first: [i64; 4], step: i8) -> Self {
+        let [a, b, c, d] = first.map(|byte| byte * 0x0101_0101_0101_0101);
+        let first = _mm256_setr_epi64x(a, b, c, d);
         let bits = _mm256_set1_epi64x(0x8040_2010_0804_0201u64 as i64);
-        Self { bytes: [first, _mm256_add_epi8(first, _mm256_set1_epi8(2))], bits }
+        Self { bytes: [first, _mm256_add_epi8(first, _mm256_set1_epi8(step))], bits }
+    }
+
+    /// All bits of a byte where the lane's high bit is set.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(super) fn set(&self, high: &[u8; Q5_HIGH_BYTES]) -> [__m256i; 2] {
+        let high = _mm256_set1_epi64x(i64::from_le_bytes(*high));
+        self.bytes.map(|bytes| {
+            let own = _mm256_and_si256(_mm256_shuffle_epi8(high, bytes), self.bits);
+            _mm256_cmpeq_epi8(own, self.bits)
+        })
     }
 
     /// The signed codes of a group, one a byte.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn codes(&self, base: &[u8; BASE_BYTES], high: &[u8; Q5_HIGH_BYTES]) -> [__m256i; 2] {
-        let high = _mm256_set1_epi64x(i64::from_le_bytes(*high));
-        let code = |nibbles, bytes| {
-            let own = _mm256_and_si256(_mm256_shuffle_epi8(high, bytes), self.bits);
-            let set = _mm256_cmpeq_epi8(own, self.bits);
-            // Two's complement: 16 less where the bit is set.
-            _mm256_or_si256(nibbles, _mm256_and_si256(set, _mm256_set1_epi8(-16)))
-        };
-        let ([first, second], [first_bytes, second_bytes]) = (nibbles(load32(base)), self.bytes);
-        [code(first, first_bytes), code(second, second_bytes)]
+        let ([first, second], [first_set, second_set]) = (nibbles(load32(base)), self.set(high));
+        // Two's complement: 16 less where the bit is set.
+        let code = |nibbles, set| _mm256_or_si256(nibbles, _mm256_and_si256(set, _mm256_set1_epi8(-16)));
+        [code(first, first_set), code(second, second_set)]
     }
 }
 
-#[inline(never)] // nothing moves across the guard
-#[target_feature(enable = "avx2,f16c")]
-pub(super) fn q5<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
-    let places = Q5Places::new();
-    let out_bytes = 64 * word_bytes::<N>();
+/// Q5 to binary32; [`super::avx2_words`] has the other outputs.
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn q5(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
+    let places = Q5Places::new([0, 1, 4, 5], 2);
+    const OUT_BYTES: usize = 256;
     let groups = row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks().0.chunks(BATCH));
     let batches = groups.zip(row.scales.as_chunks().0.chunks(BATCH));
-    for (((bases, highs), scales), out) in batches.zip(out.chunks_mut(BATCH * out_bytes)) {
+    for (((bases, highs), scales), out) in batches.zip(out.chunks_mut(BATCH * OUT_BYTES)) {
         let mut values = [0.0; BATCH];
         scale_values(scales, 1.0, &mut values);
         let groups = bases.iter().zip(highs).zip(&values);
-        for (((base, high), scale), out) in groups.zip(out.chunks_exact_mut(out_bytes)) {
-            store_products::<N>(&in_order(places.codes(base, high)), scale, out);
+        for (((base, high), scale), out) in groups.zip(out.as_chunks_mut::<OUT_BYTES>().0) {
+            store_products::<ToF32>(&in_order(places.codes(base, high)), scale, out);
         }
     }
 }
@@ -191,7 +194,7 @@ impl Q6Places {
 }
 
 #[inline(never)] // nothing moves across the guard
-#[target_feature(enable = "avx2,f16c")]
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn q6<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let places = Q6Places::new();
     let out_bytes = 64 * word_bytes::<N>();
@@ -199,7 +202,7 @@ pub(super) fn q6<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry)
     let batches = groups.zip(row.scales.as_chunks().0.chunks(BATCH));
     for (((bases, highs), scales), out) in batches.zip(out.chunks_mut(BATCH * out_bytes)) {
         let mut values = [0.0; BATCH];
-        scale_values(scales, 1.0, &mut values);
+        scale_values(scales, N::CODE_UNITS_AVX2, &mut values);
         let groups = bases.iter().zip(highs).zip(&values);
         for (((base, high), scale), out) in groups.zip(out.chunks_exact_mut(out_bytes)) {
             store_products::<N>(&in_order(places.codes(base, high)), scale, out);
@@ -208,19 +211,19 @@ pub(super) fn q6<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry)
 }
 
 #[inline(never)] // nothing moves across the guard
-#[target_feature(enable = "avx2,f16c")]
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn w8<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let out_bytes = 32 * word_bytes::<N>();
     for ((bases, scales), out) in row.batches(BATCH).zip(out.chunks_mut(BATCH * out_bytes)) {
         let mut values = [0.0; BATCH];
-        scale_values(scales, 1.0, &mut values);
+        scale_values(scales, N::CODE_UNITS_AVX2, &mut values);
         for ((base, scale), out) in bases.iter().zip(&values).zip(out.chunks_exact_mut(out_bytes)) {
             store_products::<N>(base, scale, out);
         }
     }
 }
 
-#[target_feature(enable = "avx2,f16c")]
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn unpack_q4(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let sign = _mm256_set1_epi8(8);
     let code = |nibbles| _mm256_sub_epi8(_mm256_xor_si256(nibbles, sign), sign);
@@ -229,16 +232,16 @@ pub(super) fn unpack_q4(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     }
 }
 
-#[target_feature(enable = "avx2,f16c")]
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn unpack_q5(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
-    let places = Q5Places::new();
+    let places = Q5Places::new([0, 1, 4, 5], 2);
     let groups = row.base.as_chunks().0.iter().zip(row.high.as_chunks().0);
     for ((base, high), out) in groups.zip(out.as_chunks_mut().0) {
         *out = in_order(places.codes(base, high));
     }
 }
 
-#[target_feature(enable = "avx2,f16c")]
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn unpack_q6(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let places = Q6Places::new();
     let groups = row.base.as_chunks().0.iter().zip(row.high.as_chunks().0);
@@ -252,7 +255,7 @@ pub(super) fn unpack_q6(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
 /// Bytes are looked up and moved to make the codes' own binary32 words, none of which is subnormal; the product
 /// is exact. A NaN, quiet and positive, passes through it.
 #[inline(never)] // nothing moves across the guard
-#[target_feature(enable = "avx2,f16c")]
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn fp8<N: Narrow>(codes: &[u8], scale: f32, out: &mut [u8], _: &mut Carry) {
     // The upper half of the binary32 word of a magnitude is `magnitude << 4` with the exponent moved by 120,
     // except below 8, the subnormals, and for the NaN.
@@ -307,7 +310,7 @@ const fn fp8_subnormals(place: u32) -> [u8; 16] {
 }
 
 /// NVFP4 to 32-bit words, 64 codes under four scales at a time: words of `tables` are moved, no number is made.
-#[target_feature(enable = "avx2,f16c")]
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn nvfp4_words32(
     codes: &[u8],
     scales: &[u8],
@@ -337,37 +340,8 @@ pub(super) fn nvfp4_words32(
     }
 }
 
-/// NVFP4 to 16-bit words; see [`nvfp4_words32`].
-#[target_feature(enable = "avx2,f16c")]
-pub(super) fn nvfp4_words16(
-    codes: &[u8],
-    scales: &[u8],
-    tables: &Tables<u16>,
-    out: &mut [u8],
-    _: &mut Carry,
-) {
-    let split = _mm256_setr_epi8(
-        0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11,
-        13, 15,
-    );
-    let quads = codes.as_chunks::<32>().0.iter().zip(scales.as_chunks().0);
-    for ((codes, scales), out) in quads.zip(out.chunks_exact_mut(128)) {
-        let scales = each_scale(*scales);
-        for ((codes, scale), out) in codes.as_chunks().0.iter().zip(scales).zip(out.as_chunks_mut().0) {
-            // The table's low bytes in the low half, its high bytes in the high half.
-            let table = words32(table(tables, scale));
-            let table = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_shuffle_epi8(table, split));
-            let pairs = _mm_cvtepu8_epi16(load8(codes));
-            let nibbles = _mm_and_si128(_mm_or_si128(pairs, _mm_slli_epi16::<4>(pairs)), _mm_set1_epi8(0x0f));
-            let bytes = _mm256_shuffle_epi8(table, _mm256_broadcastsi128_si256(nibbles));
-            let (low, high) = (_mm256_castsi256_si128(bytes), _mm256_extracti128_si256::<1>(bytes));
-            store32(out, _mm256_set_m128i(_mm_unpackhi_epi8(low, high), _mm_unpacklo_epi8(low, high)));
-        }
-    }
-}
-
 /// NVFP4 to 64-bit words; see [`nvfp4_words32`].
-#[target_feature(enable = "avx2,f16c")]
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn nvfp4_words64(
     codes: &[u8],
     scales: &[u8],
@@ -399,7 +373,7 @@ fn entry(table: &[u64; 16], code: u8) -> u64 {
 }
 
 /// BF16 words to binary32 words, 32 at a time.
-#[target_feature(enable = "avx2,f16c")]
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn widen_bf16(source: &[u8], out: &mut [u8], _: &mut Carry) {
     for (source, out) in source.as_chunks::<32>().0.iter().zip(out.chunks_exact_mut(64)) {
         let widen = |half: &[u8; 16]| _mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(load16(half)));

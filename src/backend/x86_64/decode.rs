@@ -8,7 +8,7 @@ use bytemuck::{Zeroable, cast_slice, cast_slice_mut};
 
 use super::lanes::word_bytes;
 use super::mxcsr::DefaultMode;
-use super::{Lanes, avx2_decode as avx2, avx512_decode as avx512, avx512_nvfp4 as nvfp4};
+use super::{Lanes, avx2_decode as avx2, avx2_words, avx512_decode as avx512, avx512_nvfp4 as nvfp4};
 use crate::backend::nvfp4_tables::{TableWord, Tables};
 use crate::backend::run::{Carry, Units, run};
 use crate::backend::{FP8_UNIT, Fp8Rows, GroupedRow, Narrow, Nvfp4Rows, Stores, portable};
@@ -69,7 +69,7 @@ pub(crate) fn decode_grouped<N: Narrow>(
         (Simd::Avx512, Q6G64F16S) => (N::avx512().q6, 64, 16),
         (Simd::Avx512, W8G32F16S) => (N::avx512().w8, 32, 0),
         (Simd::Avx2, Q4G64F16S) => ([N::Q4_AVX2; 2], 64, 0),
-        (Simd::Avx2, Q5G64F16S) => ([avx2::q5::<N>; 2], 64, 8),
+        (Simd::Avx2, Q5G64F16S) => ([N::Q5_AVX2; 2], 64, 8),
         (Simd::Avx2, Q6G64F16S) => ([avx2::q6::<N>; 2], 64, 16),
         (Simd::Avx2, W8G32F16S) => ([avx2::w8::<N>; 2], 32, 0),
         _ => return,
@@ -79,9 +79,10 @@ pub(crate) fn decode_grouped<N: Narrow>(
     run(&units, cast_slice_mut(out), stores);
 }
 
-/// Where storing could raise an exception, the default mode masks it and the caller's flags come back.
+/// Where storing rounds as the mode says or could raise an exception, it is the default mode's way, and the caller's mode
+/// and flags come back.
 fn default_mode<N: Lanes>(simd: Simd) -> Option<DefaultMode> {
-    (simd == Simd::Avx2 && N::RAISES_IN_AVX2).then(DefaultMode::enter)
+    (simd == Simd::Avx2 && N::GUARDED_IN_AVX2).then(DefaultMode::enter)
 }
 
 pub(crate) type Fp8Kernel = unsafe fn(&[u8], f32, &mut [u8], &mut Carry);
@@ -149,7 +150,7 @@ impl<N: Narrow> Fp8<'_, N> {
 pub(crate) fn decode_fp8<N: Narrow>(simd: Simd, rows: &Fp8Rows<'_>, out: &mut [N::Word], stores: &Stores) {
     let kernels: Pair<Fp8Kernel> = match simd {
         Simd::Avx512 => N::avx512().fp8,
-        Simd::Avx2 => [avx2::fp8::<N>; 2],
+        Simd::Avx2 => [N::FP8_AVX2; 2],
     };
     let _mode = default_mode::<N>(simd);
     run(&Fp8::<N> { kernels, rows, output: PhantomData }, cast_slice_mut(out), stores);
@@ -166,7 +167,7 @@ pub(crate) trait Nvfp4Word: TableWord {
 
 impl Nvfp4Word for u16 {
     const AVX512: Pair<Nvfp4Kernel<Self>> = [nvfp4::nvfp4_words16::<false>, nvfp4::nvfp4_words16::<true>];
-    const AVX2: Pair<Nvfp4Kernel<Self>> = [avx2::nvfp4_words16; 2];
+    const AVX2: Pair<Nvfp4Kernel<Self>> = [avx2_words::nvfp4; 2];
 }
 
 impl Nvfp4Word for u32 {

@@ -139,13 +139,19 @@ const fn word_kernels<W: Words16>() -> Kernels {
 ///
 /// Rounding is in integers, or by an instruction that takes the rounding mode from its own bits and ignores
 /// flush-to-zero; denormals-are-zero cannot matter to it, because every subnormal binary32 rounds to a zero
-/// of its sign. So no result here depends on the float mode.
+/// of its sign. So no result here depends on the float mode, but where [`Lanes::GUARDED_IN_AVX2`] says so.
 pub(crate) trait Lanes {
-    /// Whether narrowing may raise an exception that the caller's mode does not mask: then the call is guarded.
-    const RAISES_IN_AVX2: bool;
+    /// Whether narrowing rounds as the caller's mode says, or may raise an exception that it does not mask: then the
+    /// call is guarded.
+    const GUARDED_IN_AVX2: bool;
 
-    /// The AVX2 kernel of Q4.
+    /// What a code of one is in the integers that [`Lanes::store_products_avx2`] multiplies.
+    const CODE_UNITS_AVX2: f32 = 1.0;
+
+    /// The AVX2 kernels of Q4, Q5 and FP8.
     const Q4_AVX2: GroupedKernel;
+    const Q5_AVX2: GroupedKernel;
+    const FP8_AVX2: Fp8Kernel;
 
     /// The AVX-512 kernels for this processor.
     fn avx512() -> &'static Kernels;
@@ -153,13 +159,30 @@ pub(crate) trait Lanes {
     /// Narrows 16 binary32 words and writes them over the first bytes of `out`.
     ///
     /// # Safety
-    /// AVX2 and F16C.
+    /// AVX2, FMA and F16C.
     unsafe fn store_avx2(low: __m256, high: __m256, out: &mut [u8]);
+
+    /// Multiplies signed codes by a scale over the units of the codes, and writes the words over the first bytes of
+    /// `out`.
+    ///
+    /// # Safety
+    /// AVX2, FMA and F16C.
+    #[inline]
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn store_products_avx2(codes: &[u8; 16], scale: __m256, out: &mut [u8]) {
+        let product = |codes| _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load8(codes))), scale);
+        if let [low, high] = codes.as_chunks().0 {
+            // SAFETY: the caller's promise.
+            unsafe { Self::store_avx2(product(low), product(high), out) };
+        }
+    }
 }
 
 impl Lanes for ToF32 {
-    const RAISES_IN_AVX2: bool = false;
+    const GUARDED_IN_AVX2: bool = false;
     const Q4_AVX2: GroupedKernel = avx2::q4;
+    const Q5_AVX2: GroupedKernel = avx2::q5;
+    const FP8_AVX2: Fp8Kernel = avx2::fp8::<Self>;
 
     fn avx512() -> &'static Kernels {
         const {
@@ -174,7 +197,7 @@ impl Lanes for ToF32 {
     }
 
     #[inline]
-    #[target_feature(enable = "avx2,f16c")]
+    #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn store_avx2(low: __m256, high: __m256, out: &mut [u8]) {
         store_each32(out, [_mm256_castps_si256(low), _mm256_castps_si256(high)]);
     }
@@ -182,10 +205,11 @@ impl Lanes for ToF32 {
 
 /// How words of 16 bits are made with AVX2.
 pub(crate) trait Words16Avx2: Lanes {
-    /// Narrows 16 binary32 words, rounding once. None is subnormal.
+    /// Narrows 16 binary32 words, rounding once. They are zeros or normal, of positive sign and below 2^111, with a last
+    /// bit of zero.
     ///
     /// # Safety
-    /// AVX2 and F16C.
+    /// AVX2, FMA and F16C.
     unsafe fn narrow_avx2(low: __m256, high: __m256) -> __m256i;
 }
 
@@ -244,8 +268,11 @@ impl Words16 for Bf16Instruction {
 }
 
 impl Lanes for ToBf16 {
-    const RAISES_IN_AVX2: bool = false;
+    const GUARDED_IN_AVX2: bool = true;
+    const CODE_UNITS_AVX2: f32 = 65536.0;
     const Q4_AVX2: GroupedKernel = avx2_words::q4::<Self>;
+    const Q5_AVX2: GroupedKernel = avx2_words::q5::<Self>;
+    const FP8_AVX2: Fp8Kernel = avx2_words::fp8_to_bf16;
 
     fn avx512() -> &'static Kernels {
         if bf16::is_there() {
@@ -256,26 +283,52 @@ impl Lanes for ToBf16 {
     }
 
     #[inline]
-    #[target_feature(enable = "avx2,f16c")]
+    #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn store_avx2(low: __m256, high: __m256, out: &mut [u8]) {
         // SAFETY: the caller's promise.
         store_each32(out, [unsafe { Self::narrow_avx2(low, high) }]);
+    }
+
+    /// Every second code stays in the upper half of its 32 bits, and so does its word: nothing need be packed.
+    #[inline]
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn store_products_avx2(codes: &[u8; 16], scale: __m256, out: &mut [u8]) {
+        let codes = _mm256_cvtepi8_epi16(load16(codes));
+        let (even, odd) = (
+            _mm256_slli_epi32::<16>(codes),
+            _mm256_and_si256(codes, _mm256_set1_epi32(0xffff_0000u32 as i32)),
+        );
+        let word = |codes| round_to_bf16(_mm256_mul_ps(_mm256_cvtepi32_ps(codes), scale));
+        let words = _mm256_or_si256(_mm256_srli_epi32::<16>(word(even)), word(odd));
+        // For the zeros of negative codes.
+        let signs = _mm256_and_si256(codes, _mm256_set1_epi16(i16::MIN));
+        store_each32(out, [_mm256_or_si256(words, signs)]);
     }
 }
 
 impl Words16Avx2 for ToBf16 {
     #[inline]
-    #[target_feature(enable = "avx2,f16c")]
+    #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn narrow_avx2(low: __m256, high: __m256) -> __m256i {
-        let round = |word| {
-            let odd = _mm256_and_si256(_mm256_srli_epi32::<16>(word), _mm256_set1_epi32(1));
-            let biased = _mm256_add_epi32(word, _mm256_set1_epi32(0x7fff));
-            _mm256_srli_epi32::<16>(_mm256_add_epi32(biased, odd))
-        };
-        let (low, high) = (round(_mm256_castps_si256(low)), round(_mm256_castps_si256(high)));
+        let [low, high] = [low, high].map(|words| _mm256_srli_epi32::<16>(round_to_bf16(words)));
         // The pack works on 128-bit halves; the permutation puts its quarters in order.
         _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packus_epi32(low, high))
     }
+}
+
+/// Rounds binary32 to the eight significant bits of bf16, ties to even, by two roundings of the processor's in its
+/// default mode.
+///
+/// For zeros, and for normal `x` below 2^111 with a last bit of zero; products of codes and scales have at most 19
+/// significant bits. Let u be the place of the last bit that bf16 keeps. As a binary32 number, `x * 2^16` is an even
+/// multiple of u, and u is its last place. So `x * 65537` is rounded to it plus `x` rounded to u, ties to even, and what is
+/// left without it is exact. Where the sum has one binary digit more, its last place is 2u, but then `x` is so near
+/// the next power of two that it becomes that. Zeros become positive; a quiet NaN is kept as it is.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn round_to_bf16(x: __m256) -> __m256i {
+    let sum = _mm256_mul_ps(x, _mm256_set1_ps(65537.0));
+    _mm256_castps_si256(_mm256_fnmadd_ps(x, _mm256_set1_ps(65536.0), sum))
 }
 
 /// A scale in every lane. Written out because the compiler would take the instruction for floats, which takes up a
@@ -327,15 +380,17 @@ impl Words16 for ToF16 {
 }
 
 impl Lanes for ToF16 {
-    const RAISES_IN_AVX2: bool = true;
+    const GUARDED_IN_AVX2: bool = true;
     const Q4_AVX2: GroupedKernel = avx2_words::q4::<Self>;
+    const Q5_AVX2: GroupedKernel = avx2_words::q5::<Self>;
+    const FP8_AVX2: Fp8Kernel = avx2::fp8::<Self>;
 
     fn avx512() -> &'static Kernels {
         const { &word_kernels::<Self>() }
     }
 
     #[inline]
-    #[target_feature(enable = "avx2,f16c")]
+    #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn store_avx2(low: __m256, high: __m256, out: &mut [u8]) {
         // SAFETY: the caller's promise.
         store_each32(out, [unsafe { Self::narrow_avx2(low, high) }]);
@@ -344,7 +399,7 @@ impl Lanes for ToF16 {
 
 impl Words16Avx2 for ToF16 {
     #[inline]
-    #[target_feature(enable = "avx2,f16c")]
+    #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn narrow_avx2(low: __m256, high: __m256) -> __m256i {
         const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT;
         _mm256_set_m128i(_mm256_cvtps_ph::<NEAREST>(high), _mm256_cvtps_ph::<NEAREST>(low))

@@ -825,6 +825,24 @@ fn sources_are_read_where_their_rows_are() {
     }
 }
 
+/// One row has no next, so that its stride may be any number from its columns on.
+#[test]
+fn one_row_takes_any_stride() {
+    for format in GROUPED {
+        let plan = plan(format, &[1, 130]);
+        let mut expected = vec![0; plan.payload_len().unwrap()];
+        TensorMut::new(plan, &mut expected).unwrap().quantize(&[1.0f32; 130][..], 130).unwrap();
+        for stride in [131, 256, usize::MAX / 4 + 1, usize::MAX / 2, usize::MAX] {
+            let mut got = vec![0xa5; expected.len()];
+            TensorMut::new(plan, &mut got).unwrap().quantize(&[1.0f32; 130][..], stride).unwrap();
+            assert!(got == expected, "{format} {stride}");
+            let mut out = [0.0f32; 130];
+            Tensor::new(plan, &got).unwrap().decode(&mut out[..], stride).unwrap();
+            assert!(out.iter().all(|&value| value == out[0]), "{format} {stride}");
+        }
+    }
+}
+
 /// Illegal words outside the range decoded are not looked at; inside they are, before anything is written.
 #[test]
 fn decoding_checks_the_scales_of_its_range_first() {

@@ -61,6 +61,14 @@ impl Failure {
         Self { code: Code::Io, lines: vec![format!("cannot {action} {}: {error}{next}", path.display())] }
     }
 
+    /// Adds that the work was done nevertheless.
+    pub fn after(mut self, output: &Path) -> Self {
+        if let Some(line) = self.lines.last_mut() {
+            line.push_str(&format!("; {} is complete", output.display()));
+        }
+        self
+    }
+
     /// Prints every line to stderr and gives the exit code.
     pub fn print(&self) -> ExitCode {
         for line in &self.lines {

@@ -76,11 +76,12 @@ pub fn run(arguments: &Pack, settings: &Settings) -> Outcome<()> {
     if settings.quiet {
         return Ok(());
     }
-    console::print(summary::table(&report.objects, true))?;
     let here = std::env::current_dir().unwrap_or_default();
-    let output = output.strip_prefix(here).unwrap_or(&output).display();
+    let shown = output.strip_prefix(here).unwrap_or(&output).display();
     let bytes = grouped(report.artifact.bytes);
-    console::line(format_args!("{output}: {bytes} bytes; {output}.report.json: the report"))
+    console::print(summary::table(&report.objects, true))
+        .and_then(|()| console::line(format_args!("{shown}: {bytes} bytes; {shown}.report.json: the report")))
+        .map_err(|failure| failure.after(&output))
 }
 
 /// What a model is called unless the user says: the name of its file, or of the folder of its shards.

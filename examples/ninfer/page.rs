@@ -9,7 +9,7 @@ use crate::opened::Mapped;
 use crate::output;
 use crate::plots;
 use crate::progress;
-use crate::report::{ObjectEntry, Report, SCHEMA};
+use crate::report::{Histogram, ObjectEntry, Report, SCHEMA};
 use crate::table::{grouped, shape};
 
 const STYLE: &str = include_str!("page.css");
@@ -28,8 +28,10 @@ pub fn run(arguments: &cli::Report, settings: &cli::Settings) -> Outcome<()> {
             report.schema
         )));
     }
-    if let Some(object) = report.objects.iter().find(|object| !is_plausible(object)) {
-        return Err(refuse(format!("the numbers of {:?} are out of range: pack again", object.name)));
+    for object in &report.objects {
+        if let Some(number) = impossible(object) {
+            return Err(refuse(format!("{:?} cannot have {number}: pack again", object.name)));
+        }
     }
     let chosen = match &arguments.tensor {
         Some(name) => Some(
@@ -51,23 +53,39 @@ pub fn run(arguments: &cli::Report, settings: &cli::Settings) -> Outcome<()> {
         return Ok(());
     }
     console::line(format_args!("{}: {} objects", arguments.output.display(), report.objects.len()))
+        .map_err(|failure| failure.after(&arguments.output))
 }
 
-/// Whether the numbers are such as `pack` writes, so that they can be drawn.
-fn is_plausible(object: &ObjectEntry) -> bool {
-    let within = |value: f64| value.abs() <= 1e12; // false for a NaN
-    let codes = object.histogram.as_ref().is_none_or(|histogram| {
-        (1..=256).contains(&histogram.counts.len())
-            && (-128..=0).contains(&histogram.first)
-            && histogram.counts.iter().all(|&count| count < 1 << 62)
-    });
+/// The first number that `pack` cannot have written, with its name. The others can be drawn.
+fn impossible(object: &ObjectEntry) -> Option<String> {
     let error = object.error.as_ref();
-    let numbers = [
-        object.bits_per_weight,
-        error.map(|error| error.relative_rmse),
-        error.and_then(|error| error.snr_db),
+    let least = 0.0..=1e12;
+    let real = [
+        ("bits_per_weight", object.bits_per_weight, &least),
+        ("relative_rmse", error.map(|error| error.relative_rmse), &least),
+        ("snr_db", error.and_then(|error| error.snr_db), &(-1e12..=1e12)),
+        ("largest", error.map(|error| error.largest), &(0.0..=f64::from(f32::MAX))),
     ];
-    codes && numbers.into_iter().flatten().all(within)
+    for (name, value, range) in real {
+        if let Some(value) = value.filter(|value| !range.contains(value)) {
+            return Some(format!("{name} {value}"));
+        }
+    }
+    if let Some(groups) = &object.groups {
+        for (name, part) in [("rescued", groups.rescued), ("all_zero", groups.all_zero)] {
+            if part > groups.count {
+                return Some(format!("{name} {part} of {} groups", groups.count));
+            }
+        }
+    }
+    let Histogram { first, counts } = object.histogram.as_ref()?;
+    if !(1..=256).contains(&counts.len()) {
+        return Some(format!("{} counts of codes", counts.len()));
+    }
+    if !(-128..=0).contains(first) {
+        return Some(format!("a first code of {first}"));
+    }
+    counts.iter().find(|&&count| count >= 1 << 62).map(|count| format!("a code {count} times"))
 }
 
 /// The tensor with the largest relative error, or else the first with codes.

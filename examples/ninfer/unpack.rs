@@ -71,6 +71,7 @@ pub fn run(arguments: &Unpack, settings: &Settings) -> Outcome<()> {
     }
     let path = arguments.output.display();
     console::line(format_args!("{path}: {} tensors, {} bytes", targets.len(), grouped(bytes)))
+        .map_err(|failure| failure.after(&arguments.output))
 }
 
 fn targets_of<'a>(

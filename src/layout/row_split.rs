@@ -14,7 +14,7 @@ use crate::format::Format;
 use crate::geometry::{PLANE_ALIGNMENT, add, align_up, mul};
 
 /// K is padded to a multiple of this.
-const COLUMN_ALIGNMENT: u64 = 128;
+pub(crate) const COLUMN_ALIGNMENT: u64 = 128;
 /// Lanes of the widest group.
 pub(crate) const MAX_LANES: usize = 64;
 /// Bytes of base codes of a group, whatever the format.

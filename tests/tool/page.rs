@@ -51,16 +51,24 @@ fn what_is_no_report_is_refused() {
     assert!(
         fail(1, &["report", &report, "-o", &page, "--tensor", "none"]).contains("choose another --tensor")
     );
-    for (from, to) in [
-        ("ninfer-report/1", "ninfer-report/2"),
-        ("\"first\": -8", "\"first\": 2147483647"),
-        ("\"relative_rmse\": 0.1", "\"relative_rmse\": 1e3000"),
-        ("\"relative_rmse\": 0.1", "\"relative_rmse\": 9e300"),
-        ("\"bytes\": ", "\"byte\": "),
+    for (from, to, says) in [
+        ("ninfer-report/1", "ninfer-report/2", "schema"),
+        ("\"first\": -8", "\"first\": 2147483647", "a first code of 2147483647"),
+        ("\"relative_rmse\": 0.1", "\"relative_rmse\": 1e3000", "number out of range"),
+        ("\"relative_rmse\": 0.1", "\"relative_rmse\": 9e12, \"rest\": 0.1", "relative_rmse 9"),
+        ("\"relative_rmse\": 0.1", "\"relative_rmse\": -0.1", "relative_rmse -0.1"),
+        ("\"bits_per_weight\": 4", "\"bits_per_weight\": -4", "bits_per_weight -4"),
+        ("\"snr_db\": 1", "\"snr_db\": 9e99, \"rest\": 1", "snr_db 9"),
+        ("\"largest\": 0", "\"largest\": 4e38, \"rest\": 0", "largest 4"),
+        ("\"rescued\": 0", "\"rescued\": 999999999", "rescued 999999999 of "),
+        ("\"all_zero\": 0", "\"all_zero\": 999999999", "all_zero 999999999 of "),
+        ("\"counts\": [", "\"counts\": [4611686018427387904,", "a code 4611686018427387904 times"),
+        ("\"bytes\": ", "\"byte\": ", "missing field"),
     ] {
         assert!(text.contains(from), "{from}");
         fs::write(&report, text.replacen(from, to, 1)).unwrap();
-        fail(1, &["report", &report, "-o", &page]);
+        let line = fail(1, &["report", &report, "-o", &page]);
+        assert!(line.contains(says), "{line}");
     }
 }
 

@@ -148,6 +148,7 @@ fn a_full_stdout_is_said_and_loses_nothing() {
         let call = Call::from(command.current_dir(folder.path()).stdout(stdout).output().unwrap());
         assert_eq!(call.code, Some(3), "{arguments:?}: {}", call.stderr);
         assert!(call.stderr.contains("stdout") && call.stderr.lines().count() == 1, "{}", call.stderr);
+        call.stderr
     };
     for arguments in [
         &["inspect", "a.ninfer"][..],
@@ -163,9 +164,10 @@ fn a_full_stdout_is_said_and_loses_nothing() {
         assert!(state(&folder) == before, "{arguments:?} changed something");
     }
     // What was complete before the last word stays, whole.
-    full(&["pack", "in.safetensors", "-o", "b.ninfer"]);
-    full(&["unpack", "a.ninfer", "-o", "b.safetensors", "--words"]);
-    full(&["report", "report.json", "-o", "b.html"]);
+    assert!(full(&["pack", "in.safetensors", "-o", "b.ninfer"]).contains("b.ninfer is complete"));
+    let unpack = ["unpack", "a.ninfer", "-o", "b.safetensors", "--words"];
+    assert!(full(&unpack).contains("b.safetensors is complete"));
+    assert!(full(&["report", "report.json", "-o", "b.html"]).contains("b.html is complete"));
     let after = state(&folder);
     assert!(after["/b.ninfer"] == before["/a.ninfer"]);
     let again = folder.path().join("again");

@@ -7,7 +7,9 @@
 
 use core::arch::x86_64::*;
 
-use super::lanes::{each_scale, load16, load32, store_each32, store16, store32, table, word_bytes, words32};
+use super::lanes::{
+    StoreAvx2, each_scale, load16, load32, store_each32, store16, store32, table, word_bytes, words32,
+};
 use crate::backend::nvfp4_tables::Tables;
 use crate::backend::run::Carry;
 use crate::backend::{GroupedRow, Narrow, ToF32};
@@ -223,7 +225,7 @@ pub(super) fn w8<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry)
     }
 }
 
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,f16c")]
 pub(super) fn unpack_q4(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let sign = _mm256_set1_epi8(8);
     let code = |nibbles| _mm256_sub_epi8(_mm256_xor_si256(nibbles, sign), sign);
@@ -232,7 +234,7 @@ pub(super) fn unpack_q4(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     }
 }
 
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,f16c")]
 pub(super) fn unpack_q5(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let places = Q5Places::new([0, 1, 4, 5], 2);
     let groups = row.base.as_chunks().0.iter().zip(row.high.as_chunks().0);
@@ -241,7 +243,7 @@ pub(super) fn unpack_q5(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     }
 }
 
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,f16c")]
 pub(super) fn unpack_q6(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let places = Q6Places::new();
     let groups = row.base.as_chunks().0.iter().zip(row.high.as_chunks().0);
@@ -255,8 +257,8 @@ pub(super) fn unpack_q6(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
 /// Bytes are looked up and moved to make the codes' own binary32 words, none of which is subnormal; the product
 /// is exact. A NaN, quiet and positive, passes through it.
 #[inline(never)] // nothing moves across the guard
-#[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn fp8<N: Narrow>(codes: &[u8], scale: f32, out: &mut [u8], _: &mut Carry) {
+#[target_feature(enable = "avx2,f16c")]
+pub(super) fn fp8<N: Narrow + StoreAvx2>(codes: &[u8], scale: f32, out: &mut [u8], _: &mut Carry) {
     // The upper half of the binary32 word of a magnitude is `magnitude << 4` with the exponent moved by 120,
     // except below 8, the subnormals, and for the NaN.
     const SUBNORMAL_HIGH: [u8; 16] = fp8_subnormals(24);
@@ -310,7 +312,7 @@ const fn fp8_subnormals(place: u32) -> [u8; 16] {
 }
 
 /// NVFP4 to 32-bit words, 64 codes under four scales at a time: words of `tables` are moved, no number is made.
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,f16c")]
 pub(super) fn nvfp4_words32(
     codes: &[u8],
     scales: &[u8],
@@ -341,7 +343,7 @@ pub(super) fn nvfp4_words32(
 }
 
 /// NVFP4 to 64-bit words; see [`nvfp4_words32`].
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,f16c")]
 pub(super) fn nvfp4_words64(
     codes: &[u8],
     scales: &[u8],
@@ -373,7 +375,7 @@ fn entry(table: &[u64; 16], code: u8) -> u64 {
 }
 
 /// BF16 words to binary32 words, 32 at a time.
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,f16c")]
 pub(super) fn widen_bf16(source: &[u8], out: &mut [u8], _: &mut Carry) {
     for (source, out) in source.as_chunks::<32>().0.iter().zip(out.chunks_exact_mut(64)) {
         let widen = |half: &[u8; 16]| _mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(load16(half)));

@@ -57,8 +57,9 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
         if streaming {
             room.prefetch_narrow(bytes, matches!(BITS, 5 | 6));
         }
-        // SAFETY: `batch` is batch `done`, and `next` the one after it or the same. The room is one of the
-        // output's, and is filled. The base plane's place is a multiple of 16 bytes where it must be.
+        // SAFETY: `batch` is batch `done`, and `next` the one after it, which is left before the last, or the same:
+        // the two that `source` keeps readable. The room is one of the output's, and is filled. The base plane's
+        // place is a multiple of 16 bytes where it must be.
         unsafe {
             // The last batch is looked at twice, which keeps the loop plain.
             let next = if done == last { batch } else { source.next() };

@@ -1,8 +1,8 @@
-//! Decode kernels of 16-bit outputs for AVX2, FMA and F16C: the words of all codes under a scale are made first, and codes
-//! look them up.
+//! Decode kernels of 16-bit outputs for AVX2, FMA and F16C: the words of all codes under a scale are made first, and
+//! codes look them up.
 //!
-//! A look-up takes bytes out of sixteen: each code's low byte comes from one table, its high byte from another. Words are
-//! made of magnitudes; signs are put in afterwards.
+//! A look-up takes bytes out of sixteen: each code's low byte comes from one table, its high byte from another. Words
+//! are made of magnitudes; signs are put in afterwards.
 
 use core::arch::x86_64::*;
 
@@ -46,7 +46,7 @@ fn nibbles_of_pairs(base: &[u8; BASE_BYTES]) -> [__m256i; 2] {
     nibbles(_mm256_permutevar8x32_epi32(load32(base), order))
 }
 
-/// The first 16 whole numbers from one on, times a scale, as words.
+/// 16 magnitudes times a scale, as words.
 ///
 /// # Safety
 /// AVX2, FMA and F16C.
@@ -136,7 +136,7 @@ pub(super) fn nvfp4(codes: &[u8], scales: &[u8], tables: &Tables<u16>, out: &mut
         let look_up = |words: Halves, codes| {
             [_mm256_shuffle_epi8(words.low, codes), _mm256_shuffle_epi8(words.high, codes)]
         };
-        // The first of two groups has the first eights.
+        // Unpacked, the lower eights are the first group's words, the upper eights the second's.
         let pair = |first: Halves, second: Halves, codes| {
             let ([low, high], [other_low, other_high]) = (look_up(first, codes), look_up(second, codes));
             [_mm256_unpacklo_epi8(low, high), _mm256_unpackhi_epi8(other_low, other_high)]
@@ -149,8 +149,8 @@ pub(super) fn nvfp4(codes: &[u8], scales: &[u8], tables: &Tables<u16>, out: &mut
 
 /// FP8 to bf16, 32 codes at a time, under a scale that makes no product subnormal or infinite.
 ///
-/// Where a code is normal, its exponent is added to that of a word: a code's lower four bits, of which the first is the last
-/// of the exponent, look up the word for the upper bits 001, and the upper bits count on from there.
+/// Where a code is normal, its exponent is added to that of a word: a code's lower four bits, of which the first is
+/// the last of the exponent, look up the word for the upper bits 001, and the upper bits count on from there.
 #[inline(never)] // nothing moves across the guard
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn fp8_to_bf16(codes: &[u8], scale: f32, out: &mut [u8], _: &mut Carry) {

@@ -72,7 +72,8 @@ pub(super) fn scale_values(scales: &[[u8; SCALE_BYTES]], unit: f32, values: &mut
                 words32(&padded)
             }
         };
-        // The conversion ignores denormals-are-zero; the least product, far from subnormal, is that of 2^-24 and the unit.
+        // The conversion ignores denormals-are-zero; the least product, far from subnormal, is that of 2^-24 and the
+        // unit.
         let wide = _mm512_mul_ps(_mm512_cvtph_ps(halves), _mm512_set1_ps(unit));
         store_each64(bytemuck::cast_slice_mut(values), [_mm512_castps_si512(wide)]);
     }

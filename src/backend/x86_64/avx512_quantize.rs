@@ -23,7 +23,8 @@ use super::quantize::{BF16, Batches, F32, code_min, element_bytes};
 /// done lies in the room for it.
 ///
 /// # Safety
-/// The processor has AVX-512 F, BW, DQ, VL and VBMI. `source` has so many batches, see [`Batches::next`]. The batch of `output` is that of the format with `BITS` bits. The float mode is the default one.
+/// The processor has AVX-512 F, BW, DQ, VL and VBMI. `source` has so many batches, see [`Batches::next`]. The batch of
+/// `output` is that of the format with `BITS` bits. The float mode is the default one.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
@@ -47,8 +48,9 @@ pub(super) unsafe fn quantize<const BITS: u32, const SOURCE: u8>(
         // Where the compiler does not know what is in an array, it broadcasts straight from memory.
         let inverses = scales.inverse;
         let inverses = black_box(inverses_of(&inverses));
-        // SAFETY: `batch` is batch `done`, and `next` the one after it or the same. The room is one of the
-        // output's, and is filled: scale words here, codes by either way.
+        // SAFETY: `batch` is batch `done`, and `next` the one after it, which is left before the last, or the same:
+        // the two that `source` keeps readable. The room is one of the output's, and is filled: scale words here,
+        // codes by either way.
         unsafe {
             // The last batch is looked at twice, which keeps the loop plain.
             let next = if done == last { batch } else { source.next() };

@@ -20,8 +20,8 @@ use crate::layout::row_split::{BASE_BYTES, Q5_HIGH_BYTES, Q6_HIGH_BYTES};
 /// Bytes of 64 output words.
 const OUT_BYTES: usize = 128;
 
-/// Tables for codes in halves: 128 bits are eight of the first 32 codes, then eight of the others, in the order in which
-/// unpacking bytes makes two vectors of words of them.
+/// Tables for codes in halves: 128 bits are eight of the first 32 codes, then eight of the others, in the order in
+/// which unpacking bytes makes two vectors of words of them.
 enum Places {
     /// The bytes of eight nibbles, then those of Q6's high bits, which come 64 bytes on.
     NibblesAndHigh,

@@ -79,8 +79,8 @@ pub(crate) fn decode_grouped<N: Narrow>(
     run(&units, cast_slice_mut(out), stores);
 }
 
-/// Where storing rounds as the mode says or could raise an exception, it is the default mode's way, and the caller's mode
-/// and flags come back.
+/// Sets the default mode where storing rounds by it or could raise an exception; dropped, it sets the caller's mode and
+/// flags again.
 fn default_mode<N: Lanes>(simd: Simd) -> Option<DefaultMode> {
     (simd == Simd::Avx2 && N::GUARDED_IN_AVX2).then(DefaultMode::enter)
 }

@@ -156,25 +156,34 @@ pub(crate) trait Lanes {
     /// The AVX-512 kernels for this processor.
     fn avx512() -> &'static Kernels;
 
-    /// Narrows 16 binary32 words and writes them over the first bytes of `out`.
-    ///
-    /// # Safety
-    /// AVX2, FMA and F16C.
-    unsafe fn store_avx2(low: __m256, high: __m256, out: &mut [u8]);
-
     /// Multiplies signed codes by a scale over the units of the codes, and writes the words over the first bytes of
     /// `out`.
     ///
     /// # Safety
     /// AVX2, FMA and F16C.
-    #[inline]
-    #[target_feature(enable = "avx2,fma,f16c")]
-    unsafe fn store_products_avx2(codes: &[u8; 16], scale: __m256, out: &mut [u8]) {
-        let product = |codes| _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load8(codes))), scale);
-        if let [low, high] = codes.as_chunks().0 {
-            // SAFETY: the caller's promise.
-            unsafe { Self::store_avx2(product(low), product(high), out) };
-        }
+    unsafe fn store_products_avx2(codes: &[u8; 16], scale: __m256, out: &mut [u8]);
+}
+
+/// An output type that takes binary32 words as they come.
+pub(crate) trait StoreAvx2 {
+    /// Narrows 16 binary32 words and writes them over the first bytes of `out`.
+    ///
+    /// # Safety
+    /// AVX2 and F16C.
+    unsafe fn store_avx2(low: __m256, high: __m256, out: &mut [u8]);
+}
+
+/// [`Lanes::store_products_avx2`] for codes that are units.
+///
+/// # Safety
+/// AVX2 and F16C.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+unsafe fn store_plain_products<N: StoreAvx2>(codes: &[u8; 16], scale: __m256, out: &mut [u8]) {
+    let product = |codes| _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load8(codes))), scale);
+    if let [low, high] = codes.as_chunks().0 {
+        // SAFETY: the caller's promise.
+        unsafe { N::store_avx2(product(low), product(high), out) };
     }
 }
 
@@ -198,6 +207,15 @@ impl Lanes for ToF32 {
 
     #[inline]
     #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn store_products_avx2(codes: &[u8; 16], scale: __m256, out: &mut [u8]) {
+        // SAFETY: the caller's promise.
+        unsafe { store_plain_products::<Self>(codes, scale, out) };
+    }
+}
+
+impl StoreAvx2 for ToF32 {
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
     unsafe fn store_avx2(low: __m256, high: __m256, out: &mut [u8]) {
         store_each32(out, [_mm256_castps_si256(low), _mm256_castps_si256(high)]);
     }
@@ -205,8 +223,8 @@ impl Lanes for ToF32 {
 
 /// How words of 16 bits are made with AVX2.
 pub(crate) trait Words16Avx2: Lanes {
-    /// Narrows 16 binary32 words, rounding once. They are zeros or normal, of positive sign and below 2^111, with a last
-    /// bit of zero.
+    /// Narrows 16 binary32 words, rounding once. They are positive zeros, or normal, positive and below 2^111 with a
+    /// last bit of zero.
     ///
     /// # Safety
     /// AVX2, FMA and F16C.
@@ -282,13 +300,6 @@ impl Lanes for ToBf16 {
         }
     }
 
-    #[inline]
-    #[target_feature(enable = "avx2,fma,f16c")]
-    unsafe fn store_avx2(low: __m256, high: __m256, out: &mut [u8]) {
-        // SAFETY: the caller's promise.
-        store_each32(out, [unsafe { Self::narrow_avx2(low, high) }]);
-    }
-
     /// Every second code stays in the upper half of its 32 bits, and so does its word: nothing need be packed.
     #[inline]
     #[target_feature(enable = "avx2,fma,f16c")]
@@ -319,11 +330,12 @@ impl Words16Avx2 for ToBf16 {
 /// Rounds binary32 to the eight significant bits of bf16, ties to even, by two roundings of the processor's in its
 /// default mode.
 ///
-/// For zeros, and for normal `x` below 2^111 with a last bit of zero; products of codes and scales have at most 19
-/// significant bits. Let u be the place of the last bit that bf16 keeps. As a binary32 number, `x * 2^16` is an even
-/// multiple of u, and u is its last place. So `x * 65537` is rounded to it plus `x` rounded to u, ties to even, and what is
-/// left without it is exact. Where the sum has one binary digit more, its last place is 2u, but then `x` is so near
-/// the next power of two that it becomes that. Zeros become positive; a quiet NaN is kept as it is.
+/// For zeros, and for normal `x` of magnitudes below 2^111 with a last bit of zero; products of codes and scales have
+/// at most 19 significant bits. Let u be the place of the last bit that bf16 keeps. As a binary32 number, `x * 2^16`
+/// is an even multiple of u, and u is its last place. So `x * 65537` is rounded to it plus `x` rounded to u, ties to
+/// even, and what is left without it is exact. Where the sum has one binary digit more, its last place is 2u, but
+/// then `x` is so near the next power of two that it becomes that. All of this is the same for negative `x`; but
+/// every zero becomes positive.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn round_to_bf16(x: __m256) -> __m256i {
@@ -391,19 +403,34 @@ impl Lanes for ToF16 {
 
     #[inline]
     #[target_feature(enable = "avx2,fma,f16c")]
-    unsafe fn store_avx2(low: __m256, high: __m256, out: &mut [u8]) {
+    unsafe fn store_products_avx2(codes: &[u8; 16], scale: __m256, out: &mut [u8]) {
         // SAFETY: the caller's promise.
-        store_each32(out, [unsafe { Self::narrow_avx2(low, high) }]);
+        unsafe { store_plain_products::<Self>(codes, scale, out) };
+    }
+}
+
+impl StoreAvx2 for ToF16 {
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
+    unsafe fn store_avx2(low: __m256, high: __m256, out: &mut [u8]) {
+        store_each32(out, [convert_to_f16(low, high)]);
     }
 }
 
 impl Words16Avx2 for ToF16 {
     #[inline]
-    #[target_feature(enable = "avx2,fma,f16c")]
+    #[target_feature(enable = "avx2,f16c")]
     unsafe fn narrow_avx2(low: __m256, high: __m256) -> __m256i {
-        const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT;
-        _mm256_set_m128i(_mm256_cvtps_ph::<NEAREST>(high), _mm256_cvtps_ph::<NEAREST>(low))
+        convert_to_f16(low, high)
     }
+}
+
+/// To nearest, ties to even, by the instruction's own bits.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn convert_to_f16(low: __m256, high: __m256) -> __m256i {
+    const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT;
+    _mm256_set_m128i(_mm256_cvtps_ph::<NEAREST>(high), _mm256_cvtps_ph::<NEAREST>(low))
 }
 
 /// The first 64 bytes of a table as a vector; zeros if it is shorter.

@@ -7,7 +7,7 @@ use super::output::{BATCH, Output, PlaneBytes, fence};
 use super::{avx2_quantize as avx2, avx512_quantize as avx512};
 use crate::backend::{Backend, Quantize};
 use crate::format::Format;
-use crate::layout::row_split::{BASE_BYTES, SCALE_BYTES};
+use crate::layout::row_split::{BASE_BYTES, COLUMN_ALIGNMENT, SCALE_BYTES};
 use crate::value::Source;
 
 /// Source types, as numbers that a kernel can be made for.
@@ -47,7 +47,7 @@ pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
         return 0;
     }
     let batch = batch_of(group, job.high_bytes);
-    let physical = job.columns.div_ceil(PIECE) * PIECE;
+    let physical = job.columns.div_ceil(ALIGNMENT) * ALIGNMENT;
     let streaming = job.base.len() + job.high.len() + job.scales.len() >= STREAMING_BYTES;
     let mut output = Output::new(job.base, job.high, job.scales, batch, streaming);
     let mut staging = [[0; 4 * BATCH]; 2];
@@ -57,7 +57,8 @@ pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
         columns: job.columns,
         physical,
         column: 0,
-        stride_bytes: job.stride * bytes,
+        // One row has no next: its stride may be any number.
+        stride_bytes: job.stride.wrapping_mul(bytes),
         element_bytes: bytes,
         staging: staging.each_mut().map(|buffer| buffer.as_mut_ptr()),
     };
@@ -89,8 +90,9 @@ pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
     done / physical.max(1)
 }
 
-/// Columns that rows are padded to a multiple of: a quarter of a batch.
-const PIECE: usize = 128;
+/// Columns that rows are padded to a multiple of, of which a batch holds some.
+const ALIGNMENT: usize = COLUMN_ALIGNMENT as usize;
+const _: () = assert!(BATCH.is_multiple_of(ALIGNMENT));
 
 /// The batches of some rows, in the order of the payload: a row's padding is followed by the next row.
 pub(super) struct Batches {
@@ -141,7 +143,7 @@ impl Batches {
         self.column = 0;
     }
 
-    /// Puts a batch together of quarters of one or more rows.
+    /// Puts a batch together of pieces of one or more rows.
     ///
     /// # Safety
     /// As for [`Batches::next`].
@@ -150,20 +152,20 @@ impl Batches {
         self.staging.swap(0, 1);
         let [batch, _] = self.staging;
         let bytes = self.element_bytes;
-        for quarter in 0..BATCH / PIECE {
+        for piece in 0..BATCH / ALIGNMENT {
             if self.column == self.physical && self.rows > 1 {
                 self.next_row();
             }
-            let elements = self.columns.saturating_sub(self.column).min(PIECE);
-            // SAFETY: the row has so many elements from its column on; a quarter of a batch of binary32 is 512
-            // bytes, of which there are four.
+            let elements = self.columns.saturating_sub(self.column).min(ALIGNMENT);
+            // SAFETY: the row has so many elements from its column on. The buffer is ours and takes a batch of
+            // binary32, of which this is a piece.
             unsafe {
-                let to = batch.add(quarter * PIECE * bytes);
+                let to = batch.add(piece * ALIGNMENT * bytes);
                 let from = self.row.wrapping_add(self.column * bytes);
                 to.copy_from_nonoverlapping(from, elements * bytes);
-                to.add(elements * bytes).write_bytes(0, (PIECE - elements) * bytes);
+                to.add(elements * bytes).write_bytes(0, (ALIGNMENT - elements) * bytes);
             }
-            self.column = (self.column + PIECE).min(self.physical);
+            self.column = (self.column + ALIGNMENT).min(self.physical);
         }
         batch
     }

@@ -50,7 +50,8 @@ pub(crate) fn unswizzle(tiles: &[u8], groups: usize, natural: &mut [u8]) -> bool
     there
 }
 
-/// Gives the places of four rows' words of four tiles, in natural order and in the tiles: all of a line after one another.
+/// Gives the places of four rows' words of four tiles, in natural order and in the tiles: all of a line after one
+/// another.
 #[inline(always)]
 fn each(groups: usize, mut take: impl FnMut([usize; 4], [usize; 4])) {
     for line in 0..BAND / LINE_ROWS {

@@ -76,6 +76,10 @@ def run_tests(names):
         output += ran.stdout + ran.stderr
         for path, result in re.findall(r"^test (\S+) \.\.\. (ok|FAILED)", ran.stdout, re.MULTILINE):
             results[paths[path]] = result
+        # A test that takes its process with it, as by an exception of the processor's, prints no result.
+        killed = re.search(r"\(signal: \d+, (\w+)", ran.stderr)
+        if killed and len(paths) == 1:
+            results[next(iter(paths.values()))] = f"FAILED by {killed[1]}"
     return True, results, output
 
 
@@ -100,7 +104,7 @@ def break_clause(clause, names):
         compiled, results, output = run_tests(names)
     finally:
         refresh()
-    failed = compiled and "FAILED" in results.values()
+    failed = compiled and any(result.startswith("FAILED") for result in results.values())
     said = ", ".join(f"{name} {result}" for name, result in results.items()) if compiled else "does not compile"
     title = patch.read_text(encoding="utf-8").partition("\n")[0]
     print(f"{clause:7} {title}: {said} ({time.monotonic() - begin:.0f} s)", flush=True)

@@ -51,8 +51,9 @@
 // A pointer is NULL though its length is not 0, or though the argument is needed. Details: `argument`.
 #define NINFER_CODEC_STATUS_NULL_POINTER 1
 
-// `struct_size` is below what the first version of the struct had. Details: `argument`, `expected` (that
-// size), `actual`; none where the struct is the details itself.
+// `struct_size` is below what the first version of the struct had; that of a part to be stacked is no multiple of 8, or
+// not that of part 0. Details: `argument`, `expected` (the first version's size, or part 0's), `actual`; none where
+// the struct is the details itself.
 #define NINFER_CODEC_STATUS_STRUCT_SIZE 2
 
 // No format has this id. Details: `actual`.
@@ -132,14 +133,15 @@
 #define NINFER_CODEC_STATUS_STRIDE 25
 
 // A buffer of values or words is too short, or of the wrong length where lengths are exact. Details:
-// `expected`, `actual`, in elements.
+// `expected`, `actual`, in elements; `expected` is UINT64_MAX also where a stride asks for more than that.
 #define NINFER_CODEC_STATUS_BUFFER_LENGTH 26
 
 // A pointer is not aligned for its type. Details: `argument`; none where it is the details pointer itself.
 #define NINFER_CODEC_STATUS_MISALIGNED 27
 
-// What the call would write overlaps what it would read or write elsewhere. Details: `argument` (the later
-// of the two); none, and nothing is written to it, where the details struct is one of the two.
+// What the call would write overlaps what it would read or write elsewhere; a buffer of rows counts from its first
+// row's first element to its last row's last. Details: `argument` (the later of the two); none, and nothing is written
+// to it, where the details struct is one of the two.
 #define NINFER_CODEC_STATUS_OVERLAP 28
 
 // Tensors to be stacked differ in format or K. Details: `index` (of the first part that differs from part 0).
@@ -864,8 +866,8 @@ uint32_t ninfer_codec_tensor_gather(uint32_t format,
 //
 // `parts[0 .. parts_len]` have one format and K; NVFP4 parts have a multiple of 128 rows each and the same
 // divisor word. `out_len` is exactly what the plan of the joined rows asks for. In `details`, `index` is the
-// number of the part at fault where one is, and `argument` is 0 for all that belongs to a part. A failure writes
-// nothing. Words are copied, not checked.
+// number of the part at fault where one is, and `argument` is 0 for all that belongs to a part. Parts are checked one
+// after the other, each whole, then together. A failure writes nothing. Words are copied, not checked.
 //
 // Status: OK, MISALIGNED, STRUCT_SIZE, NULL_POINTER, UNKNOWN_FORMAT, UNKNOWN_LAYOUT, UNSUPPORTED_PAIR,
 // WRONG_RANK, ZERO_DIMENSION, NOT_MULTIPLE, OVERFLOW, PAYLOAD_LENGTH, EMPTY_ROWS (no parts), STACK_MISMATCH,

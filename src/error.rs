@@ -117,7 +117,7 @@ pub enum Error {
     },
     /// A buffer of values or words is too short, or of the wrong length where lengths are exact.
     BufferLength {
-        /// Elements needed.
+        /// Elements needed; `u64::MAX` also where a stride asks for more than that.
         expected: u64,
         /// Elements given.
         actual: u64,

@@ -124,11 +124,7 @@ impl<'a> Tensor<'a> {
     /// # Panics
     /// Never.
     pub fn rows(&self, begin: u64, count: u64) -> Result<Self, Error> {
-        let end = self.plan.check_rows(begin, count)?;
-        if begin < self.begin || end > self.end {
-            let row = if begin < self.begin { begin } else { begin.max(self.end) };
-            return Err(Error::RowOutOfRange { row, rows: self.plan.rows() });
-        }
+        let end = self.plan.check_rows_of(self.begin..self.end, begin, count)?;
         let old = self.plan.piece(self.begin, self.end);
         let new = self.plan.piece(begin, end);
         Ok(Self {
@@ -301,11 +297,7 @@ impl<'a> TensorMut<'a> {
     /// # Panics
     /// Never.
     pub fn rows_mut(&mut self, begin: u64, count: u64) -> Result<TensorMut<'_>, Error> {
-        let end = self.plan.check_rows(begin, count)?;
-        if begin < self.begin || end > self.end {
-            let row = if begin < self.begin { begin } else { begin.max(self.end) };
-            return Err(Error::RowOutOfRange { row, rows: self.plan.rows() });
-        }
+        let end = self.plan.check_rows_of(self.begin..self.end, begin, count)?;
         self.plan.check_rows_written(begin, count)?;
         let mut view = self.reborrow();
         if view.begin < begin {

@@ -264,12 +264,17 @@ fn row_ranges_lie_inside_their_view() {
                 (149, 2, 150),
                 (200, 1, 200),
                 (0, 256, 0),
+                // Past the end of the tensor, too.
+                (100, 200, 150),
+                (120, u64::MAX, 150),
+                (250, 10, 250),
+                (300, 1, 300),
+                (99, u64::MAX, 99),
             ] {
                 let refusal = Err(Error::RowOutOfRange { row, rows });
                 assert_eq!(view.rows(begin, count).map(|_| ()), refusal, "{begin} {count}");
             }
             assert_eq!(view.rows(120, 0).map(|_| ()), Err(Error::EmptyRows));
-            assert_eq!(view.rows(250, 10).map(|_| ()), Err(Error::RowOutOfRange { row: 256, rows }));
             let inner = view.rows(149, 1).unwrap();
             assert_eq!((inner.begin(), inner.count()), (149, 1));
             let mut out = Guarded::new(1 << 16, 0xa5u8);
@@ -289,7 +294,9 @@ fn row_ranges_lie_inside_their_view() {
             assert_eq!(view.rows_mut(begin, count).map(|_| ()), Err(Error::RowOutOfRange { row, rows }));
         }
         let mut top = tensor.rows_mut(0, 128).unwrap();
-        for (begin, count, row) in [(0, 129, 128), (128, 128, 128), (200, 3, 200)] {
+        for (begin, count, row) in
+            [(0, 129, 128), (128, 128, 128), (200, 3, 200), (0, 300, 128), (130, 300, 130)]
+        {
             assert_eq!(top.rows_mut(begin, count).map(|_| ()), Err(Error::RowOutOfRange { row, rows }));
         }
     }

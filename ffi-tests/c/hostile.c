@@ -975,6 +975,19 @@ static void single_cases(void) {
     memset(&parts[1], 0, sizeof parts[1]);
     check(ninfer_codec_tensor_stack(parts, 2, stacked, 8, &d) == S(STRUCT_SIZE) && d.index == 1, name, "a zeroed part",
           d.index, 0);
+    check(ninfer_codec_tensor_stack(&parts[1], 1, NULL, 8, &d) == S(NULL_POINTER) && d.argument == 2, name,
+          "no output comes before a zeroed part", d.argument, 0);
+    check(ninfer_codec_tensor_stack(parts, 0, NULL, 8, &d) == S(NULL_POINTER) && d.argument == 2, name,
+          "no output comes before no parts", d.argument, 0);
+    parts[1] = parts[0];
+    parts[1].struct_size += 8;
+    check(ninfer_codec_tensor_stack(parts, 2, stacked, 8, &d) == S(STRUCT_SIZE) && d.index == 1 &&
+              d.expected == parts[0].struct_size && d.actual == parts[1].struct_size,
+          name, "a part of another size", d.expected, d.actual);
+    parts[1].struct_size = sizeof parts[1] + 1;
+    check(ninfer_codec_tensor_stack(&parts[1], 1, stacked, 8, &d) == S(STRUCT_SIZE) &&
+              d.actual == sizeof parts[1] + 1,
+          name, "no multiple of 8", d.index, d.actual);
     parts[1] = parts[0];
     memcpy(packed, nv->payload, (size_t)nv->plan.payload_bytes);
     parts[1].payload = packed;

@@ -172,8 +172,8 @@ pub struct Part {
 ///
 /// `parts[0 .. parts_len]` have one format and K; NVFP4 parts have a multiple of 128 rows each and the same
 /// divisor word. `out_len` is exactly what the plan of the joined rows asks for. In `details`, `index` is the
-/// number of the part at fault where one is, and `argument` is 0 for all that belongs to a part. A failure writes
-/// nothing. Words are copied, not checked.
+/// number of the part at fault where one is, and `argument` is 0 for all that belongs to a part. Parts are checked one
+/// after the other, each whole, then together. A failure writes nothing. Words are copied, not checked.
 ///
 /// Status: OK, MISALIGNED, STRUCT_SIZE, NULL_POINTER, UNKNOWN_FORMAT, UNKNOWN_LAYOUT, UNSUPPORTED_PAIR,
 /// WRONG_RANK, ZERO_DIMENSION, NOT_MULTIPLE, OVERFLOW, PAYLOAD_LENGTH, EMPTY_ROWS (no parts), STACK_MISMATCH,
@@ -187,9 +187,10 @@ pub unsafe extern "C" fn ninfer_codec_tensor_stack(
     details: *mut Details,
 ) -> u32 {
     let body = |call: &Call| {
-        // SAFETY: the caller's parts.
-        let parts = unsafe { Parts::new(parts, parts_len) }?;
+        let list = Buffer::input(PARTS, parts, parts_len)?;
         let out = Buffer::output(2, out, out_len)?;
+        // SAFETY: the caller's parts.
+        let parts = unsafe { Parts::new(parts, list) }?;
         let part = |index| {
             // SAFETY: `index` is below the number of parts.
             unsafe { parts.get(index) }
@@ -238,13 +239,12 @@ struct PartView {
 }
 
 impl Parts {
-    /// Refuses no parts, and parts that are not structs of a size.
+    /// Refuses no parts, and parts that are not structs of a size; `buffer` is that of the parts.
     ///
     /// # Safety
     /// The first part is readable, as far as its `struct_size` says.
-    unsafe fn new(parts: *const Part, len: u64) -> Result<Self, Fault> {
-        let buffer = Buffer::input(PARTS, parts, len)?;
-        if len == 0 {
+    unsafe fn new(parts: *const Part, buffer: Buffer) -> Result<Self, Fault> {
+        if buffer.len() == 0 {
             return Err(Error::EmptyRows.into());
         }
         // SAFETY: not null; a struct of the caller's.

@@ -9,8 +9,9 @@ use crate::error::Error;
 pub const NINFER_CODEC_STATUS_OK: u32 = 0;
 /// A pointer is NULL though its length is not 0, or though the argument is needed. Details: `argument`.
 pub const NINFER_CODEC_STATUS_NULL_POINTER: u32 = 1;
-/// `struct_size` is below what the first version of the struct had. Details: `argument`, `expected` (that
-/// size), `actual`; none where the struct is the details itself.
+/// `struct_size` is below what the first version of the struct had; that of a part to be stacked is no multiple of 8, or
+/// not that of part 0. Details: `argument`, `expected` (the first version's size, or part 0's), `actual`; none where
+/// the struct is the details itself.
 pub const NINFER_CODEC_STATUS_STRUCT_SIZE: u32 = 2;
 /// No format has this id. Details: `actual`.
 pub const NINFER_CODEC_STATUS_UNKNOWN_FORMAT: u32 = 3;
@@ -66,12 +67,13 @@ pub const NINFER_CODEC_STATUS_COLUMN_RANGE: u32 = 24;
 /// The stride is below the row's length. Details: `expected` (the least), `actual`.
 pub const NINFER_CODEC_STATUS_STRIDE: u32 = 25;
 /// A buffer of values or words is too short, or of the wrong length where lengths are exact. Details:
-/// `expected`, `actual`, in elements.
+/// `expected`, `actual`, in elements; `expected` is UINT64_MAX also where a stride asks for more than that.
 pub const NINFER_CODEC_STATUS_BUFFER_LENGTH: u32 = 26;
 /// A pointer is not aligned for its type. Details: `argument`; none where it is the details pointer itself.
 pub const NINFER_CODEC_STATUS_MISALIGNED: u32 = 27;
-/// What the call would write overlaps what it would read or write elsewhere. Details: `argument` (the later
-/// of the two); none, and nothing is written to it, where the details struct is one of the two.
+/// What the call would write overlaps what it would read or write elsewhere; a buffer of rows counts from its first
+/// row's first element to its last row's last. Details: `argument` (the later of the two); none, and nothing is written
+/// to it, where the details struct is one of the two.
 pub const NINFER_CODEC_STATUS_OVERLAP: u32 = 28;
 /// Tensors to be stacked differ in format or K. Details: `index` (of the first part that differs from part 0).
 pub const NINFER_CODEC_STATUS_STACK_MISMATCH: u32 = 29;

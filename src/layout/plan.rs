@@ -1,5 +1,7 @@
 //! The plan of a tensor: every plane's offset and size, row strides, padded K, payload bytes.
 
+use core::ops::Range;
+
 use super::{Layout, blockscale, contiguous, row_scale, row_split};
 use crate::error::Error;
 use crate::format::Format;
@@ -321,11 +323,21 @@ impl Plan {
 
     /// Checks a row range and returns its end.
     pub(crate) fn check_rows(&self, begin: u64, count: u64) -> Result<u64, Error> {
+        self.check_rows_of(0..self.rows, begin, count)
+    }
+
+    /// Checks a row range of a view of some rows and returns its end.
+    pub(crate) fn check_rows_of(&self, view: Range<u64>, begin: u64, count: u64) -> Result<u64, Error> {
         if count == 0 {
             return Err(Error::EmptyRows);
         }
-        range_end(begin, count, self.rows)
-            .ok_or(Error::RowOutOfRange { row: begin.max(self.rows), rows: self.rows })
+        match range_end(begin, count, view.end) {
+            Some(end) if begin >= view.start => Ok(end),
+            _ => {
+                let row = if begin < view.start { begin } else { begin.max(view.end) };
+                Err(Error::RowOutOfRange { row, rows: self.rows })
+            }
+        }
     }
 
     /// Checks a row range to be written: NVFP4 goes by whole tiles.

@@ -59,10 +59,10 @@ pub fn run(arguments: &cli::Report, settings: &cli::Settings) -> Outcome<()> {
 /// The first number that `pack` cannot have written, with its name. The others can be drawn.
 fn impossible(object: &ObjectEntry) -> Option<String> {
     let error = object.error.as_ref();
-    let least = 0.0..=1e12;
+    let magnitude = 0.0..=1e12;
     let real = [
-        ("bits_per_weight", object.bits_per_weight, &least),
-        ("relative_rmse", error.map(|error| error.relative_rmse), &least),
+        ("bits_per_weight", object.bits_per_weight, &magnitude),
+        ("relative_rmse", error.map(|error| error.relative_rmse), &magnitude),
         ("snr_db", error.and_then(|error| error.snr_db), &(-1e12..=1e12)),
         ("largest", error.map(|error| error.largest), &(0.0..=f64::from(f32::MAX))),
     ];

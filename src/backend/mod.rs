@@ -157,6 +157,18 @@ impl<'a> GroupedRow<'a> {
     ) -> impl Iterator<Item = (&'a [[u8; BASE_BYTES]], &'a [[u8; SCALE_BYTES]])> + use<'a> {
         self.base.as_chunks().0.chunks(groups).zip(self.scales.as_chunks().0.chunks(groups))
     }
+
+    /// The same with the high bytes, of which a group has `HIGH`.
+    #[inline]
+    #[expect(clippy::type_complexity, reason = "three planes, by groups")]
+    pub(crate) fn batches_with_high<const HIGH: usize>(
+        &self,
+        groups: usize,
+    ) -> impl Iterator<Item = ((&'a [[u8; BASE_BYTES]], &'a [[u8; HIGH]]), &'a [[u8; SCALE_BYTES]])> + use<'a, HIGH>
+    {
+        let codes = self.base.as_chunks().0.chunks(groups).zip(self.high.as_chunks().0.chunks(groups));
+        codes.zip(self.scales.as_chunks().0.chunks(groups))
+    }
 }
 
 /// FP8 rows of a multiple of this many columns can be decoded as one run.

@@ -181,9 +181,9 @@ macro_rules! with_high_bits {
         #[target_feature(enable = "neon")]
         pub(super) unsafe fn $name<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8]) {
             let out_bytes = 64 * word_bytes::<N>();
-            let groups = row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks().0.chunks(BATCH));
-            let batches = groups.zip(row.scales.as_chunks().0.chunks(BATCH));
-            for (((bases, highs), scales), out) in batches.zip(out.chunks_mut(BATCH * out_bytes)) {
+            for (((bases, highs), scales), out) in
+                row.batches_with_high(BATCH).zip(out.chunks_mut(BATCH * out_bytes))
+            {
                 let mut values = [0.0; BATCH];
                 scale_values(scales, &mut values);
                 let groups = bases.iter().zip(highs).zip(&values);

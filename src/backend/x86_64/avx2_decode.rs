@@ -143,11 +143,10 @@ impl Q5Places {
 /// Q5 to binary32; [`super::avx2_words`] has the other outputs.
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn q5(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
-    let places = Q5Places::new([0, 1, 4, 5], 2);
     const OUT_BYTES: usize = 256;
-    let groups = row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks().0.chunks(BATCH));
-    let batches = groups.zip(row.scales.as_chunks().0.chunks(BATCH));
-    for (((bases, highs), scales), out) in batches.zip(out.chunks_mut(BATCH * OUT_BYTES)) {
+    let places = Q5Places::new([0, 1, 4, 5], 2);
+    for (((bases, highs), scales), out) in row.batches_with_high(BATCH).zip(out.chunks_mut(BATCH * OUT_BYTES))
+    {
         let mut values = [0.0; BATCH];
         scale_values(scales, 1.0, &mut values);
         let groups = bases.iter().zip(highs).zip(&values);
@@ -200,9 +199,8 @@ impl Q6Places {
 pub(super) fn q6<N: Narrow>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut Carry) {
     let places = Q6Places::new();
     let out_bytes = 64 * word_bytes::<N>();
-    let groups = row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks().0.chunks(BATCH));
-    let batches = groups.zip(row.scales.as_chunks().0.chunks(BATCH));
-    for (((bases, highs), scales), out) in batches.zip(out.chunks_mut(BATCH * out_bytes)) {
+    for (((bases, highs), scales), out) in row.batches_with_high(BATCH).zip(out.chunks_mut(BATCH * out_bytes))
+    {
         let mut values = [0.0; BATCH];
         scale_values(scales, N::CODE_UNITS_AVX2, &mut values);
         let groups = bases.iter().zip(highs).zip(&values);

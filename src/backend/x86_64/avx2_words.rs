@@ -94,9 +94,8 @@ pub(super) fn q5<N: Words16Avx2>(row: &GroupedRow<'_>, out: &mut [u8], _: &mut C
     const NONE: u8 = 0x80;
     let bytes = |byte: u8| _mm256_set1_epi8(byte as i8);
     let places = Q5Places::new([0, 2, 1, 3], 4);
-    let groups = row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks().0.chunks(BATCH));
-    let batches = groups.zip(row.scales.as_chunks().0.chunks(BATCH));
-    for (((bases, highs), scales), out) in batches.zip(out.chunks_mut(BATCH * OUT_BYTES)) {
+    for (((bases, highs), scales), out) in row.batches_with_high(BATCH).zip(out.chunks_mut(BATCH * OUT_BYTES))
+    {
         let mut values = [0.0; BATCH];
         scale_values(scales, 1.0, &mut values);
         let groups = bases.iter().zip(highs).zip(&values);

@@ -171,10 +171,8 @@ pub(super) fn q5<const STREAM: bool>(row: &GroupedRow<'_>, out: &mut [u8], carry
     let Some(mut sink) = Sink::<STREAM>::begin(carry, out) else { return };
     const CODES: [[f32; 16]; 2] = [numbers(0), numbers(-16)];
     let all_codes = CODES.map(|codes| _mm512_castsi512_ps(words(&codes)));
-    let groups =
-        row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks::<Q5_HIGH_BYTES>().0.chunks(BATCH));
-    let batches = groups.zip(row.scales.as_chunks().0.chunks(BATCH));
-    for (((bases, highs), scales), out) in batches.zip(out.chunks_mut(BATCH * OUT_BYTES)) {
+    for (((bases, highs), scales), out) in row.batches_with_high(BATCH).zip(out.chunks_mut(BATCH * OUT_BYTES))
+    {
         let mut values = [0.0; BATCH];
         scale_values(scales, 1.0, &mut values);
         let groups = bases.iter().zip(highs).zip(&values);
@@ -234,10 +232,8 @@ pub(super) fn q6<const STREAM: bool>(row: &GroupedRow<'_>, out: &mut [u8], carry
     // Byte 1 or byte 2 to the top of each 32-bit lane.
     const SECOND: [u8; 64] = every_byte(1);
     const THIRD: [u8; 64] = every_byte(2);
-    let groups =
-        row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks::<Q6_HIGH_BYTES>().0.chunks(BATCH));
-    let batches = groups.zip(row.scales.as_chunks().0.chunks(BATCH));
-    for (((bases, highs), scales), out) in batches.zip(out.chunks_mut(BATCH * OUT_BYTES)) {
+    for (((bases, highs), scales), out) in row.batches_with_high(BATCH).zip(out.chunks_mut(BATCH * OUT_BYTES))
+    {
         let mut values = [0.0; BATCH];
         // Codes count in units of 2^2 in a byte, and bytes on top of 32-bit lanes in units of 2^24.
         scale_values(scales, 1.0 / (1 << 26) as f32, &mut values);

@@ -15,7 +15,7 @@ use super::sink::Sink;
 use crate::backend::GroupedRow;
 use crate::backend::run::Carry;
 use crate::format::e4m3fn;
-use crate::layout::row_split::{BASE_BYTES, Q5_HIGH_BYTES, Q6_HIGH_BYTES};
+use crate::layout::row_split::{BASE_BYTES, Q6_HIGH_BYTES};
 
 /// Bytes of 64 output words.
 const OUT_BYTES: usize = 128;
@@ -130,10 +130,8 @@ pub(super) unsafe fn q5<W: Words16, const STREAM: bool>(
     const CODES: [[f32; 16]; 2] = [numbers(0), numbers(-16)];
     const PLACES: [u8; 64] = places(Places::Q5HighBits);
     let all_codes = CODES.map(|codes| _mm512_castsi512_ps(words(&codes)));
-    let groups =
-        row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks::<Q5_HIGH_BYTES>().0.chunks(BATCH));
-    let batches = groups.zip(row.scales.as_chunks().0.chunks(BATCH));
-    for (((bases, highs), scales), out) in batches.zip(out.chunks_mut(BATCH * OUT_BYTES)) {
+    for (((bases, highs), scales), out) in row.batches_with_high(BATCH).zip(out.chunks_mut(BATCH * OUT_BYTES))
+    {
         let mut values = [0.0; BATCH];
         scale_values(scales, 1.0, &mut values);
         let groups = bases.iter().zip(highs).zip(&values);
@@ -179,10 +177,8 @@ pub(super) unsafe fn q6<W: Words16, const STREAM: bool>(
         mirror
     };
     let all_codes = CODES.map(|codes| _mm512_castsi512_ps(words(&codes)));
-    let groups =
-        row.base.as_chunks().0.chunks(BATCH).zip(row.high.as_chunks::<Q6_HIGH_BYTES>().0.chunks(BATCH));
-    let batches = groups.zip(row.scales.as_chunks().0.chunks(BATCH));
-    for (((bases, highs), scales), out) in batches.zip(out.chunks_mut(BATCH * OUT_BYTES)) {
+    for (((bases, highs), scales), out) in row.batches_with_high(BATCH).zip(out.chunks_mut(BATCH * OUT_BYTES))
+    {
         let mut values = [0.0; BATCH];
         scale_values(scales, 1.0, &mut values);
         let mut greatest = [0; BATCH];

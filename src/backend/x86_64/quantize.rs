@@ -1,6 +1,7 @@
 //! The canonical quantizer on x86-64: rows to batches, for kernels that take batches.
 
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use core::mem::MaybeUninit;
 
 use super::mxcsr::DefaultMode;
 use super::output::{BATCH, Output, PlaneBytes, fence};
@@ -50,7 +51,7 @@ pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
     let physical = job.columns.div_ceil(ALIGNMENT) * ALIGNMENT;
     let streaming = job.base.len() + job.high.len() + job.scales.len() >= STREAMING_BYTES;
     let mut output = Output::new(job.base, job.high, job.scales, batch, streaming);
-    let mut staging = [[0; 4 * BATCH]; 2];
+    let mut staging = [const { MaybeUninit::<[u8; 4 * BATCH]>::uninit() }; 2];
     let mut batches = Batches {
         row: source,
         rows: job.rows,
@@ -60,7 +61,7 @@ pub(crate) fn quantize_rows(backend: Backend, job: Quantize<'_>) -> usize {
         // One row has no next: its stride may be any number.
         stride_bytes: job.stride.wrapping_mul(bytes),
         element_bytes: bytes,
-        staging: staging.each_mut().map(|buffer| buffer.as_mut_ptr()),
+        staging: staging.each_mut().map(|buffer| buffer.as_mut_ptr().cast()),
     };
     // Rows without padding that follow one another are one long row.
     if job.columns == physical && job.stride == physical {

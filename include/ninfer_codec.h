@@ -51,9 +51,9 @@
 // A pointer is NULL though its length is not 0, or though the argument is needed. Details: `argument`.
 #define NINFER_CODEC_STATUS_NULL_POINTER 1
 
-// `struct_size` is below what the first version of the struct had; that of a part to be stacked is no multiple of 8, or
-// not that of part 0. Details: `argument`, `expected` (the first version's size, or part 0's), `actual`; none where
-// the struct is the details itself.
+// `struct_size` is below what the first version of the struct had; that of a part to be stacked is no multiple of the
+// struct's alignment, or not that of part 0. Details: `argument`, `expected` (the first version's size, or part 0's),
+// `actual`; none where the struct is the details itself.
 #define NINFER_CODEC_STATUS_STRUCT_SIZE 2
 
 // No format has this id. Details: `actual`.
@@ -867,7 +867,8 @@ uint32_t ninfer_codec_tensor_gather(uint32_t format,
 // `parts[0 .. parts_len]` have one format and K; NVFP4 parts have a multiple of 128 rows each and the same
 // divisor word. `out_len` is exactly what the plan of the joined rows asks for. In `details`, `index` is the
 // number of the part at fault where one is, and `argument` is 0 for all that belongs to a part. Parts are checked one
-// after the other, each whole, then together. A failure writes nothing. Words are copied, not checked.
+// after the other, each whole and its `struct_size` first, then together. A failure writes nothing. Words are copied,
+// not checked.
 //
 // Status: OK, MISALIGNED, STRUCT_SIZE, NULL_POINTER, UNKNOWN_FORMAT, UNKNOWN_LAYOUT, UNSUPPORTED_PAIR,
 // WRONG_RANK, ZERO_DIMENSION, NOT_MULTIPLE, OVERFLOW, PAYLOAD_LENGTH, EMPTY_ROWS (no parts), STACK_MISMATCH,

@@ -173,7 +173,8 @@ pub struct Part {
 /// `parts[0 .. parts_len]` have one format and K; NVFP4 parts have a multiple of 128 rows each and the same
 /// divisor word. `out_len` is exactly what the plan of the joined rows asks for. In `details`, `index` is the
 /// number of the part at fault where one is, and `argument` is 0 for all that belongs to a part. Parts are checked one
-/// after the other, each whole, then together. A failure writes nothing. Words are copied, not checked.
+/// after the other, each whole and its `struct_size` first, then together. A failure writes nothing. Words are copied,
+/// not checked.
 ///
 /// Status: OK, MISALIGNED, STRUCT_SIZE, NULL_POINTER, UNKNOWN_FORMAT, UNKNOWN_LAYOUT, UNSUPPORTED_PAIR,
 /// WRONG_RANK, ZERO_DIMENSION, NOT_MULTIPLE, OVERFLOW, PAYLOAD_LENGTH, EMPTY_ROWS (no parts), STACK_MISMATCH,

@@ -9,9 +9,9 @@ use crate::error::Error;
 pub const NINFER_CODEC_STATUS_OK: u32 = 0;
 /// A pointer is NULL though its length is not 0, or though the argument is needed. Details: `argument`.
 pub const NINFER_CODEC_STATUS_NULL_POINTER: u32 = 1;
-/// `struct_size` is below what the first version of the struct had; that of a part to be stacked is no multiple of 8, or
-/// not that of part 0. Details: `argument`, `expected` (the first version's size, or part 0's), `actual`; none where
-/// the struct is the details itself.
+/// `struct_size` is below what the first version of the struct had; that of a part to be stacked is no multiple of the
+/// struct's alignment, or not that of part 0. Details: `argument`, `expected` (the first version's size, or part 0's),
+/// `actual`; none where the struct is the details itself.
 pub const NINFER_CODEC_STATUS_STRUCT_SIZE: u32 = 2;
 /// No format has this id. Details: `actual`.
 pub const NINFER_CODEC_STATUS_UNKNOWN_FORMAT: u32 = 3;

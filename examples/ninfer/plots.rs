@@ -47,15 +47,17 @@ pub fn errors(objects: &[&ObjectEntry]) -> Drawn {
     }
     bars.reverse(); // the first on top
     let most = bars.iter().map(|bar| bar.2).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    // An axis of segments has two at least.
+    let slots = bars.len().max(2);
     let mut svg = String::new();
     {
-        let height = 80 + 18 * bars.len() as u32;
+        let height = 80 + 18 * slots as u32;
         let area = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
         let mut chart = ChartBuilder::on(&area)
             .margin(10)
             .x_label_area_size(40)
             .y_label_area_size(380)
-            .build_cartesian_2d(0.0..most * 1.05, (0..bars.len().max(1) as i32 - 1).into_segmented())?;
+            .build_cartesian_2d(0.0..most * 1.05, (0..slots as i32 - 1).into_segmented())?;
         let name = |position: &SegmentValue<i32>| match position {
             SegmentValue::CenterOf(index) => bars.get(*index as usize).map_or("", |bar| bar.0).to_string(),
             _ => String::new(),
@@ -65,7 +67,7 @@ pub fn errors(objects: &[&ObjectEntry]) -> Drawn {
             .disable_y_mesh()
             .light_line_style(TRANSPARENT)
             .x_desc("relative RMSE")
-            .y_labels(bars.len().max(1))
+            .y_labels(slots)
             .y_label_formatter(&name)
             .y_label_style((FONT, 12))
             .draw()?;

@@ -44,6 +44,26 @@ fn names_are_escaped() {
 }
 
 #[test]
+fn one_quantized_tensor_has_its_bar() {
+    let folder = folder();
+    let (input, out) = (path(&folder, "in.safetensors"), path(&folder, "out.ninfer"));
+    let values: Vec<u8> = (0..130).flat_map(|value| (value as f32).to_le_bytes()).collect();
+    crate::support::checkpoint(&input, &[("only.weight", safetensors::Dtype::F32, &[1, 130], &values)]);
+    succeed(&["pack", &input, "-o", &out, "-q", "--default", "Q4G64_F16S"]);
+    let page = path(&folder, "page.html");
+    succeed(&["report", &format!("{out}.report.json"), "-o", &page]);
+    let text = fs::read_to_string(page).unwrap();
+    let figure = text.split("<figure").find(|figure| figure.contains("id=\"errors\"")).unwrap();
+    let figure = figure.split("</figure").next().unwrap();
+    assert!(figure.contains("only.weight"), "{figure}");
+    let bar = figure.split("<rect").last().unwrap();
+    let number = |name: &str| -> f64 {
+        bar.split(&format!(" {name}=\"")).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+    };
+    assert!(number("height") > 0.0 && number("width") > 100.0, "{bar}");
+}
+
+#[test]
 fn what_is_no_report_is_refused() {
     let (folder, page) = page();
     let report = path(&folder, "slice.ninfer.report.json");
